@@ -10,13 +10,13 @@ Walk: `node.py` calls `lease_scheme` once, before anything uses the catalog.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenure.base.errors import SessionLost
+from tenure.base.errors import ClusterFinalized, SessionLost
 from tenure.base.settings import Settings
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.expiring_leases.descriptor_leases import DescriptorLeases
 from tenure.catalog.expiring_leases.expiring_scheme import ExpiringLeases
-from tenure.catalog.expiring_leases.mixed_scheme import Finalized, MixedLeases
+from tenure.catalog.expiring_leases.mixed_scheme import MixedLeases
 from tenure.catalog.leases.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
 from tenure.catalog.leases.expiring_lease_rows import OldLeaseRows
 from tenure.catalog.leases.lease_rows import LeaseRows
@@ -65,7 +65,7 @@ def lease_scheme(node: Leaseholder, version: int) -> tuple[LeaseScheme, Callable
 def _check_not_finalized(node: Leaseholder) -> Callable[[Transaction], None]:
     def check(txn: Transaction) -> None:
         if (node.versions.cluster(txn) or OLDEST) >= PROGRAM:
-            raise Finalized("the cluster is finalized: expiring leases are of the past")
+            raise ClusterFinalized("the cluster is finalized: expiring leases are of the past")
 
     return check
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from tenure.base.env import ManualEnv
+from tenure.base.errors import ClusterFinalized
 from tenure.base.settings import DEFINITIONS, LEASE_POLL_INTERVAL, VERSION, Settings
 from tenure.catalog.bootstrap import bootstrap
 from tenure.catalog.changes.publisher import Publisher
@@ -10,7 +11,7 @@ from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, place_of, replace
 from tenure.catalog.expiring_leases.descriptor_leases import DescriptorLeases
 from tenure.catalog.expiring_leases.expiring_scheme import ExpiringLeases
-from tenure.catalog.expiring_leases.mixed_scheme import Finalized, MixedLeases
+from tenure.catalog.expiring_leases.mixed_scheme import MixedLeases
 from tenure.catalog.leases.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
 from tenure.catalog.leases.expiring_lease_rows import OldLeaseRow, OldLeaseRows
 from tenure.catalog.leases.holder_eviction import Holders
@@ -101,7 +102,7 @@ class LeaseNode:
 
     def _check(self, txn: Transaction) -> None:
         if self.versions.cluster(txn) == 2:
-            raise Finalized("finalized")
+            raise ClusterFinalized("finalized")
 
     def _scheme(self, scheme: str) -> tuple[LeaseScheme, Sequence[LeaseTable]]:
         session = self.liveness.session

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.base.errors import RetryError, TenureError, UserError
+from tenure.base.errors import LockNotAvailable, RetryError, TenureError, UserError
 from tenure.base.interruptible import checked_by
 from tenure.base.settings import LEASE_DURATION, LIVENESS_TTL
 from tenure.base.timestamp import seconds_between
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DEFAULT_SCHEMA, NameKey, replace
-from tenure.catalog.leases.lease_waits import LeaseWaiter, LockTimeout
+from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.catalog.leases.publish_holds import HELD_SECONDS
 from tenure.catalog.leases.uses import UseState
 from tenure.storage.engine import Group, Outcome
@@ -143,7 +143,7 @@ def test_the_version_after_the_next_waits_for_a_pin(node: LeaseNode, other: Leas
     use = other.pinned()
     node.publish()
     other.leases.step()
-    with pytest.raises(LockTimeout):
+    with pytest.raises(LockNotAvailable):
         node.publish(timeout=1.0)
     use.close()
     other.leases.step()
@@ -181,7 +181,7 @@ def test_a_node_does_not_wait_for_what_it_has_given_up_itself(node: LeaseNode) -
 def test_a_node_waits_for_its_own_other_transactions(node: LeaseNode) -> None:
     use = node.pinned()
     node.publish()
-    with pytest.raises(LockTimeout):
+    with pytest.raises(LockNotAvailable):
         node.publish(timeout=1.0)
     use.close()
     node.publish(timeout=1.0)
@@ -213,7 +213,7 @@ def test_a_use_that_has_waited_for_a_lock_goes_on_with_what_has_not_changed(
     use.resume()
     node.publish()
     other.leases.step()
-    with pytest.raises(LockTimeout):
+    with pytest.raises(LockNotAvailable):
         node.publish(timeout=1.0)
     use.close()
     other.leases.step()
@@ -227,7 +227,7 @@ def test_a_pin_stays_until_the_outcome_of_its_transaction_is_known(node: LeaseNo
     other.leases.step()
     use._scheme.start_commit(use)
     assert not other.leases.end(use, "somebody waits")
-    with pytest.raises(LockTimeout):
+    with pytest.raises(LockNotAvailable):
         node.publish(timeout=1.0)
     use.close()
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tenure.base.errors import FileExists, FileMissing, InvalidParameter, TenureError
-from tenure.storage.decompression import TooLarge
+from tenure.base.errors import FileExists, FileMissing, InvalidParameter, LimitExceeded, TenureError
 from tenure.storage.locations import Location, Locations
 
 Resolve = Callable[[str], Location]
@@ -121,7 +120,7 @@ def test_more_files_than_allowed_are_refused(resolve: Resolve) -> None:
     for name in "abc":
         put(resolve("data"), name)
     assert len(resolve("data/*").expand(files_max=3)) == 3
-    with pytest.raises(TooLarge, match="more than 2 files"):
+    with pytest.raises(LimitExceeded, match="more than 2 files"):
         resolve("data/*").expand(files_max=2)
 
 
@@ -131,7 +130,7 @@ def test_more_names_than_allowed_are_not_looked_through(
     monkeypatch.setattr("tenure.storage.locations.VISITED_MAX", 2)
     for name in "abc":
         put(resolve("data"), name)
-    with pytest.raises(TooLarge, match="too many"):
+    with pytest.raises(LimitExceeded, match="too many"):
         resolve("data/x*").expand()
 
 

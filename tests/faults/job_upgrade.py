@@ -10,8 +10,8 @@ Walk: `__main__` and `test_jobs_smoke` call `jobs_upgrade` with a `Run`; `job_fl
 import signal
 import time
 
-from tenure.base.errors import RetryError
-from tenure.cluster.sessions.versions import OlderInstances, Versions
+from tenure.base.errors import OlderInstances, RetryError
+from tenure.cluster.sessions.versions import Versions
 from tests.faults.checker import Verdict
 from tests.faults.harness import Result, Run, wait_for
 from tests.faults.job_checker import Controls, check_effects, check_logs, check_steps

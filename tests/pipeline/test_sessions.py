@@ -8,10 +8,11 @@ from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 
 from tenure.base.env import SystemEnv
+from tenure.base.errors import SparkRefused
 from tenure.pipeline import archive_maker
 from tenure.pipeline.archive import Archive, summed
 from tenure.pipeline.java import find_java
-from tenure.pipeline.spark import SparkRefused, close_session, open_session
+from tenure.pipeline.spark import close_session, open_session
 from tenure.pipeline.spark_tasks import SparkTasks
 from tenure.worker import cache_directory
 from tests.pipeline import kernels

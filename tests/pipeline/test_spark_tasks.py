@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tenure.base.errors import Unavailable
+from tenure.base.errors import KernelFailed, SparkLost, Unavailable
 from tenure.pipeline.executor import FAILURES_MAX
-from tenure.pipeline.failures import KernelFailed
 from tenure.pipeline.frames import as_raised
-from tenure.pipeline.spark_tasks import SparkLost, SparkTasks
+from tenure.pipeline.spark_tasks import SparkTasks
 from tenure.pipeline.tasks import status
 from tests.pipeline import kernels
 from tests.pipeline.kernels import Place

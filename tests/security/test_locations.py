@@ -11,8 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tenure.base.errors import FileMissing, InputOutput, InvalidParameter, NoPermission, TenureError
-from tenure.storage.decompression import BadFile, DecompressionLimits, TooLarge
+from tenure.base.errors import (
+    BadFile,
+    FileMissing,
+    InputOutput,
+    InvalidParameter,
+    LimitExceeded,
+    NoPermission,
+    TenureError,
+)
+from tenure.storage.decompression import DecompressionLimits
 from tenure.storage.location_text import escaped
 from tenure.storage.locations import Location, Locations
 
@@ -349,10 +357,13 @@ def test_a_store_that_refuses_shows_no_secret(s3_endpoint: str, monkeypatch: pyt
 @pytest.mark.invariant("S26")
 def test_a_bomb_in_a_file_is_stopped_early(locations: Locations, root: Path) -> None:
     (root / "bomb.csv.gz").write_bytes(gzip.compress(bytes(64 << 20)))
-    with locations.resolve("bomb.csv.gz").open_decompressed() as file, pytest.raises(TooLarge):
+    with locations.resolve("bomb.csv.gz").open_decompressed() as file, pytest.raises(LimitExceeded):
         file.read()
     limits = DecompressionLimits(bytes_max=1 << 20)
-    with locations.resolve("bomb.csv.gz").open_decompressed(limits=limits) as file, pytest.raises(TooLarge):
+    with (
+        locations.resolve("bomb.csv.gz").open_decompressed(limits=limits) as file,
+        pytest.raises(LimitExceeded),
+    ):
         file.read()
 
 

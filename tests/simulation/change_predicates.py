@@ -9,6 +9,7 @@ Walk: `schema_predicates.check` calls these over a `SchemaIndex`.
 from collections.abc import Iterator
 from uuid import UUID
 
+from tenure.base.errors import WrongState
 from tenure.base.timestamp import Timestamp, to_text
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
@@ -24,7 +25,6 @@ from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.expr.functions.function import Context
 from tenure.expr.types.datatype import Datum
 from tenure.kv.snapshot import Snapshot
-from tenure.schema_change.job import ChangeIsVisible
 from tenure.storage.sqlite import SqliteEngine
 from tenure.table import read
 from tenure.table.consistency import check_indexes
@@ -199,7 +199,7 @@ def ends(index: SchemaIndex) -> Iterator[Violation]:
             message = f"change {job} is still {control.state.value} ({control.error})"
             yield Violation("I19", message, version.step, (version.writer.id,))
         # One that was canceled too late is public, and says so.
-        if control.state is JobState.REVERT_FAILED and not control.error.startswith(ChangeIsVisible.sqlstate):
+        if control.state is JobState.REVERT_FAILED and not control.error.startswith(WrongState.sqlstate):
             message = f"change {job} could not be taken back: {control.error}"
             yield Violation("I19", message, version.step, (version.writer.id,))
     for id, versions in index.versions.items():

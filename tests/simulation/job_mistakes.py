@@ -6,7 +6,7 @@ Walk: `mutants.MUTANTS` has `ALL` beside the store's; a swap replaces the functi
 from collections.abc import Callable
 from typing import Any
 
-from tenure.base.errors import RetryError, SessionLost, StoreError, TooEarly
+from tenure.base.errors import FenceLost, RetryError, SessionLost, StoreError, TooEarly
 from tenure.base.settings import LIVENESS_TTL
 from tenure.base.timestamp import ZERO_AT, add_seconds
 from tenure.cluster.jobs import attempts as attempts_module
@@ -18,7 +18,7 @@ from tenure.cluster.jobs.claims import SessionClaims
 from tenure.cluster.jobs.execution import JobExecution
 from tenure.cluster.jobs.job_holders import JobHolders
 from tenure.cluster.jobs.job_states import STEPS, JobState, check_step
-from tenure.cluster.jobs.job_table import NOBODY, Fence, FenceLost, JobControl, JobProgress, Jobs
+from tenure.cluster.jobs.job_table import NOBODY, Fence, JobControl, JobProgress, Jobs
 from tenure.cluster.jobs.open_jobs import JobHolder, OpenJobs
 from tenure.cluster.jobs.runner import JobRunner
 from tenure.cluster.jobs.runs import JobKind, Run, Stopped

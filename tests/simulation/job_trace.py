@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tenure.base.errors import FenceLost
 from tenure.base.timestamp import Timestamp
 from tenure.cluster.jobs.claims import Claims, MixedClaims, OldClaims, SessionClaims
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
-from tenure.cluster.jobs.job_table import Fence, FenceLost, JobControl, JobProgress, Jobs
+from tenure.cluster.jobs.job_table import Fence, JobControl, JobProgress, Jobs
 from tenure.cluster.jobs.runs import Stopped
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.liveness import NodeSession

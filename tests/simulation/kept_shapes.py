@@ -10,10 +10,10 @@ Walk: `schema_client.SHAPES` has them under their names; `kept_predicates` judge
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from tenure.base.errors import UniqueViolation
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
 from tenure.catalog.leases.uses import Lease, Use
 from tenure.expr.types.datatype import Datum
-from tenure.table.errors import UniqueViolation
 from tenure.table.rows import Row
 from tenure.table.write import TableWriter
 from tests.simulation.schema_changes import ID, U

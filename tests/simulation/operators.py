@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tenure.base.errors import TenureError
+from tenure.base.errors import OlderInstances, TenureError
 from tenure.base.setting_kinds import render_duration
 from tenure.base.settings import (
     JOBS_ADOPT_INTERVAL,
@@ -23,7 +23,7 @@ from tenure.base.settings import (
     VERSION,
 )
 from tenure.base.timestamp import add_seconds
-from tenure.cluster.sessions.versions import OLDEST, PROGRAM, OlderInstances
+from tenure.cluster.sessions.versions import OLDEST, PROGRAM
 from tenure.kv.keys import JOB_CONTROL, SESSIONS, SETTINGS
 from tenure.kv.thresholds import publish_threshold
 from tenure.kv.transaction import Transaction

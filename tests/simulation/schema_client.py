@@ -13,13 +13,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tenure.base.errors import OutcomeUnknown, RetryError, StoreError, TenureError
+from tenure.base.errors import JobFailed, OutcomeUnknown, RetryError, StoreError, TenureError
 from tenure.base.timestamp import from_micros
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DescriptorState, NameKey, Schema, Table
 from tenure.catalog.leases.historical import HistoricalUse
 from tenure.catalog.leases.uses import Use
 from tenure.expr.types.datatype import Datum
-from tenure.schema_change.changer import ChangeFailed
 from tenure.table import read
 from tenure.table.rows import Layout, Row
 from tenure.table.write import TableWriter
@@ -314,7 +313,7 @@ def _change(client: SchemaClient, kind: str, step: Step) -> None:
                 client.pause()
                 client.commit(use)
             declared.outcome = "done" if is_wanted else "nothing"
-        except ChangeFailed:
+        except JobFailed:
             declared.outcome = "failed"
             raise
         except (OutcomeUnknown, StoreError):

@@ -27,7 +27,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
-from tenure.base.errors import UserError
+from tenure.base.errors import OutOfMemory
 from tenure.base.machine_memory import machine_bytes, resident_bytes, trim
 from tenure.base.sizes import size_of_rows
 
@@ -47,10 +47,6 @@ NODE_SHARE = 2
 """One part in so many of the machine's memory is for a node, where nothing is set."""
 
 Limit: TypeAlias = Callable[[], int]
-
-
-class OutOfMemory(UserError):
-    sqlstate = "53200"
 
 
 class ResidentMemory:

@@ -21,7 +21,14 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from tenure.base.env import Env
-from tenure.base.errors import CorruptData, FileExists, FileMissing, InputOutput, InvalidParameter, UserError
+from tenure.base.errors import (
+    CorruptData,
+    FileExists,
+    FileMissing,
+    InputOutput,
+    InvalidParameter,
+    NotSupported,
+)
 from tenure.cluster.jobs.job_table import Jobs
 from tenure.cluster.sessions.session_records import Sessions
 from tenure.kv.store import Store
@@ -40,10 +47,6 @@ BESIDE_A_STORE = ("-wal", "-shm", "-queue", "-section")
 
 ATTEMPTS_MAX = 10
 """Each fails only if a file was merged away, `lake.file_grace` ago, between the store's copy and its own."""
-
-
-class NotCopied(UserError):
-    sqlstate = "0A000"
 
 
 class CopiedStore(NamedTuple):
@@ -89,7 +92,7 @@ def copy_store(source: str, lake: str, target: str, target_lake: str, env: Env) 
 
 def _path_of(address: str) -> str:
     if address.startswith(POSTGRES_PREFIXES):
-        raise NotCopied(
+        raise NotSupported(
             f'store "{redacted(address)}" is in PostgreSQL, which `tenure store copy` does not copy',
             hint="Copy the database with pg_dump or a base backup, and after it the lake's files, within "
             "lake.file_grace or with all nodes stopped. Then run `tenure store use-lake` on the copies.",

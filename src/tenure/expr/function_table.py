@@ -6,7 +6,7 @@ its id.
 
 from collections import defaultdict
 
-from tenure.expr.errors import UndefinedFunction
+from tenure.base.errors import UndefinedFunction
 from tenure.expr.formats import format_functions
 from tenure.expr.functions import (
     arithmetic,

@@ -12,8 +12,7 @@ from decimal import Decimal
 from itertools import count
 from typing import Any
 
-from tenure.base.errors import InvalidParameter
-from tenure.expr.errors import NotSupported
+from tenure.base.errors import InvalidParameter, NotSupported
 from tenure.expr.functions import json_sets
 from tenure.expr.functions.arithmetic import SIZES, numeric_add
 from tenure.expr.functions.array_functions import length_of, split

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from typing import Any
 
+from tenure.base.errors import BytesLeft, ProtocolViolation
 from tenure.expr.types.datatype import Datum
-from tenure.pgwire.errors import BytesLeft, ProtocolViolation
 from tenure.pgwire.messages import UINT2, format_codes
 from tenure.pgwire.values.codecs import decoder
 from tenure.pgwire.values.row_format import RowFormat

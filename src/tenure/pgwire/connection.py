@@ -21,16 +21,14 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from tenure.base.errors import TenureError
-from tenure.base.memory import OutOfMemory
+from tenure.base.errors import OutOfMemory, ProtocolViolation, TenureError, Terminated
 from tenure.pgwire.connection_slots import Seat
 from tenure.pgwire.conversation import HANDLERS, Conversation
-from tenure.pgwire.errors import ProtocolViolation
 from tenure.pgwire.login.startup import Progress, Service, start_up
 from tenure.pgwire.messages import UINT4
 from tenure.pgwire.reports import error_response
 from tenure.pgwire.waits import Need, Talk, Wait
-from tenure.sql.session.answers import BlockStatus, Client, Endpoints, Terminated
+from tenure.sql.session.answers import BlockStatus, Client, Endpoints
 
 STARTUP_BYTES_MAX = 10_000
 """Of a packet or message before the login, as in PostgreSQL."""

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import NamedTuple
 
+from tenure.base.errors import TooManyConnections
 from tenure.catalog.descriptors.definitions import ROOT
-from tenure.pgwire.refusals import TooManyConnections
 
 SEATS_MAX = 5000
 """The door keeps about 5 kB for each, its session more. Whoever has more clients needs a pooler."""

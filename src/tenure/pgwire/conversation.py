@@ -22,10 +22,16 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
+from tenure.base.errors import (
+    InFailedTransaction,
+    NotSupported,
+    ProtocolViolation,
+    QueryCanceled,
+    UndefinedParameter,
+)
 from tenure.base.interruptible import checked_by
 from tenure.pgwire.bound_statements import ALL_TEXT, BoundPortal, BoundStatements, make_shape
 from tenure.pgwire.copying import copy_in, copy_out
-from tenure.pgwire.errors import NoSuchParameter, ProtocolViolation
 from tenure.pgwire.messages import (
     BIND_COMPLETE,
     CLOSE_COMPLETE,
@@ -45,24 +51,13 @@ from tenure.pgwire.messages import (
     read_bind,
     read_parse,
 )
-from tenure.pgwire.refusals import NotOffered
 from tenure.pgwire.reports import error_response, notice_response
 from tenure.pgwire.turns import Turns
 from tenure.pgwire.values.binary import text_of
 from tenure.pgwire.values.codecs import oid_of, type_with_oid
 from tenure.pgwire.values.row_format import RowFormat
 from tenure.pgwire.waits import CommitWait, InThread, Need, T, Talk
-from tenure.sql.errors import InFailedTransaction
-from tenure.sql.session.answers import (
-    Answer,
-    BlockStatus,
-    Client,
-    CopyIn,
-    NotShort,
-    Pending,
-    Portal,
-    QueryCanceled,
-)
+from tenure.sql.session.answers import Answer, BlockStatus, Client, CopyIn, NotShort, Pending, Portal
 from tenure.sql.session.inline import INPUT_BYTES_MAX
 
 ANSWER_BYTES_MAX = 64 * 1024
@@ -334,7 +329,7 @@ class Conversation:
         is_short = len(statement) <= INLINE_TEXT_CHARS_MAX
         prepared = yield from self._called(partial(client.prepare, "", statement, ()), is_short=is_short)
         if prepared.parameters:
-            raise NoSuchParameter("there is no parameter $1")
+            raise UndefinedParameter("there is no parameter $1")
         portal = yield from self._called(partial(client.bind, "", "", ()), is_short=True)
         shape = None if portal.columns is None else make_shape(portal.columns, ALL_TEXT, self._bound.zone)
         if shape is not None:
@@ -349,7 +344,7 @@ class Conversation:
         """All that is there is written after each piece of input anyway."""
 
     def function_call(self, data: bytes, at: int, stop: int) -> None:
-        raise NotOffered("the function call message is not supported", hint="Use SELECT.")
+        raise NotSupported("the function call message is not supported", hint="Use SELECT.")
 
     def fail(self, error: BaseException) -> None:
         """Tells the session, which rolls back what was implicit, then the client."""

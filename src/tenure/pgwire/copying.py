@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tenure.pgwire.errors import ProtocolViolation
+from tenure.base.errors import ProtocolViolation
 from tenure.pgwire.messages import COPY_DONE, Body, copy_data, copy_response
 from tenure.pgwire.waits import InThread, Need, Talk
 from tenure.sql.session.answers import Answer, CopyFormat, CopyIn, CopyOut, Pending

@@ -25,20 +25,21 @@ import socket
 from functools import partial
 from typing import cast
 
-from tenure.base.errors import TenureError
-from tenure.pgwire.connection import Connection
-from tenure.pgwire.refusals import (
+from tenure.base.errors import (
     IdleInTransaction,
     IdleTooLong,
     LoginTooSlow,
+    QueryCanceled,
     ShuttingDown,
-    TransactionTooLong,
+    StatementTimeout,
+    TenureError,
+    TransactionTimeout,
 )
+from tenure.pgwire.connection import Connection
 from tenure.pgwire.threads.places import Errand
 from tenure.pgwire.threads.server_state import ServerState
 from tenure.pgwire.waits import CommitWait, Delay, InThread, Lane, Need, Wait
-from tenure.sql.errors import StatementTimeout
-from tenure.sql.session.answers import Endpoints, Pending, QueryCanceled
+from tenure.sql.session.answers import Endpoints, Pending
 
 RECEIVE_BYTES = 16 * 1024
 """asyncio's own 256 KiB are allocated anew for each read, which can double a short query's cost."""
@@ -331,7 +332,7 @@ def _patience(connection: Connection, silent_seconds: float = 0.0) -> tuple[floa
         return timeouts.idle_session, IdleTooLong("terminating connection due to idle-session timeout")
     idle, whole = timeouts.idle_in_transaction, timeouts.transaction and timeouts.transaction + silent_seconds
     if whole and (not idle or whole < idle):
-        return whole, TransactionTooLong("terminating connection due to transaction timeout")
+        return whole, TransactionTimeout("terminating connection due to transaction timeout")
     return idle, IdleInTransaction("terminating connection due to idle-in-transaction timeout")
 
 

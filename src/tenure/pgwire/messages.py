@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-from tenure.pgwire.errors import ProtocolViolation
+from tenure.base.errors import InvalidParameter, ProtocolViolation
 from tenure.pgwire.values.binary import text_of
 
 SSL_REQUEST = 80877103
@@ -172,16 +172,12 @@ def format_codes(raw: bytes, count: int, what: str) -> tuple[int, ...]:
     """One format for each of `count` columns or parameters, from a count and as many codes."""
     codes = _numbers(raw[2:], "H")
     if any(code > 1 for code in codes):
-        raise _WrongFormat(f"unsupported format code: {next(code for code in codes if code > 1)}")
+        raise InvalidParameter(f"unsupported format code: {next(code for code in codes if code > 1)}")
     if len(codes) <= 1:
         return (codes[0] if codes else 0,) * count
     if len(codes) != count:
         raise ProtocolViolation(f"bind message has {len(codes)} {what}")
     return codes
-
-
-class _WrongFormat(ProtocolViolation):
-    sqlstate = "22023"
 
 
 def read_sasl_initial(body: Body) -> tuple[str, bytes | None]:

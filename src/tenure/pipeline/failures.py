@@ -15,14 +15,10 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tenure.base.errors import TenureError
+from tenure.base.errors import KernelFailed, TenureError
 
 TRACEBACK_CHARS_MAX = 4_000
 """The end of a traceback says what was raised and where; a deep recursion would fill megabytes."""
-
-
-class KernelFailed(TenureError):
-    """A bug in a kernel; the detail is the traceback from where it ran."""
 
 
 class Failure(NamedTuple):

@@ -17,18 +17,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tenure.base.errors import StoreError
+from tenure.base.errors import NoJava
 
 OLDEST = 17
 MODULE = "jdk.incubator.vector"
 HINT = f"Install Java {OLDEST} or newer; on Debian and Ubuntu: apt-get install openjdk-17-jre-headless."
 ASK_SECONDS = 30.0
-
-
-class NoJava(StoreError):
-    """Bulk work has to wait until somebody has installed Java."""
-
-    sqlstate = "58000"
 
 
 class Java(NamedTuple):

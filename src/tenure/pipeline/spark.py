@@ -29,7 +29,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import tenure
-from tenure.base.errors import StoreError
+from tenure.base.errors import JavaRefused, SparkRefused
 from tenure.pipeline import encryption
 from tenure.pipeline.archive import Archive
 from tenure.pipeline.executor import FAILURES_MAX
@@ -60,16 +60,6 @@ _log = logging.getLogger(__name__)
 
 TEMPORARY = "spark.tenure.temporaryDirectory"
 """A setting of our own: where a session's temporary files are."""
-
-
-class SparkRefused(StoreError):
-    """A session could not be had; the log says what Java said."""
-
-    sqlstate = "58000"
-
-
-class JavaRefused(SparkRefused):
-    """Java ended before it listened."""
 
 
 def open_session(

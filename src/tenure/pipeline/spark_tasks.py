@@ -27,7 +27,7 @@ from pyspark import RDD, Accumulator, AccumulatorParam, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from tenure.base.env import Env, Event
-from tenure.base.errors import StoreError, TenureError, UserError
+from tenure.base.errors import SparkFailed, SparkLost, TenureError, UserError
 from tenure.pipeline.executor import attempt_here, is_last_attempt, spare_modules
 from tenure.pipeline.failures import Failure, said_by
 from tenure.pipeline.frames import frame
@@ -49,16 +49,6 @@ CANCEL_SECONDS = 10.0
 DETAIL_CHARS_MAX = 4_000
 
 _log = logging.getLogger(__name__)
-
-
-class SparkFailed(TenureError):
-    """Spark could not run the tasks: an executor died under one of them each time, for example."""
-
-
-class SparkLost(StoreError):
-    """Spark itself has ended. That says nothing about the work: another process may do it."""
-
-    sqlstate = "58000"
 
 
 class SparkTasks:

@@ -19,12 +19,13 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Protocol
 
+from tenure.base.errors import NoJava
 from tenure.base.timestamp import Timestamp
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.cluster.sessions.session_records import Instance, SessionId, Sessions
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
-from tenure.pipeline.java import NoJava, find_java
+from tenure.pipeline.java import find_java
 from tenure.pipeline.tasks import SPARK
 
 LOOK_SECONDS = 0.5

@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple, NoReturn
 
 from tenure.base.errors import (
+    JobFailed,
     OutcomeUnknown,
     RetryError,
     SessionLost,
@@ -39,7 +40,6 @@ from tenure.catalog.leases.lease_scheme import LeaseScheme
 from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.catalog.leases.uses import Use
 from tenure.catalog.leases.wait_records import Awaited
-from tenure.cluster.jobs.job_records import DETAIL
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import Fence, JobControl, Jobs
 from tenure.cluster.jobs.job_waits import await_jobs, outcome_of
@@ -71,15 +71,6 @@ CANCEL_SECONDS = 0.25
 
 UNDONE_SECONDS = 10.0
 """How long a transaction that has failed waits at most until its job has taken its change back."""
-
-
-class ChangeFailed(TenureError):
-    """The job of a change ended otherwise than well; carries the SQLSTATE of what was wrong."""
-
-    def __init__(self, message: str, sqlstate: str) -> None:
-        message, _, detail = message.partition(DETAIL)
-        super().__init__(message, detail=detail)
-        self.sqlstate = sqlstate
 
 
 class Requester(NamedTuple):
@@ -378,7 +369,7 @@ class SchemaChanger:
         if control is not None and not (is_too_late and not is_taken_back(progress.data)):
             try:
                 _check_succeeded(control)
-            except ChangeFailed:
+            except JobFailed:
                 with suppress(TenureError):
                     self._make_known(declared, self._while_in_time(asked))
                 raise
@@ -469,6 +460,6 @@ def _check_succeeded(control: JobControl) -> None:
         # A passing failure that was tried again has none; the first that has one is what was wrong.
         described = _WITH_SQLSTATE.fullmatch(error)
         if described is not None:
-            raise ChangeFailed(described[2], described[1])
+            raise JobFailed(described[2], described[1])
     first = control.errors[0] if control.errors else f"job {control.id} was {control.state.value}"
-    raise ChangeFailed(first, "57014")
+    raise JobFailed(first, "57014")

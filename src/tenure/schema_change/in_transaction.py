@@ -30,7 +30,7 @@ Walk: `schema_change.changer` calls `begin`, `prepare`, waits for the leases onc
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from tenure.base.errors import RetryError, UserError
+from tenure.base.errors import NotSupported, RetryError
 from tenure.catalog.changes.publisher import Publisher, check_made_from
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Table, elements, replace
@@ -53,10 +53,6 @@ T = TypeVar("T")
 
 CHILD_ATTEMPTS = 20
 """A child that meets writers of the same rows is run again; so often, and the parent gives up."""
-
-
-class NotInTransaction(UserError):
-    sqlstate = "0A000"
 
 
 class JobReservations(NamedTuple):
@@ -221,7 +217,7 @@ def check_possible(written: Iterable[AnyDescriptor]) -> None:
             continue
         for each in elements(table):
             if is_adding(each) and any(getattr(each, what, None) for what in _REWRITES):
-                raise NotInTransaction(
+                raise NotSupported(
                     f'"{table.name}" cannot be rewritten by a transaction that has written rows of it',
                     hint="Change the type, the key or the generated column in a transaction of its own.",
                 )

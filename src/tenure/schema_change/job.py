@@ -17,7 +17,7 @@ Walk: `schema_change.changer` creates it; `cluster.jobs.runner` calls `run` and 
 from collections.abc import Callable
 from typing import Protocol
 
-from tenure.base.errors import UserError
+from tenure.base.errors import NotCommitted, WrongState
 from tenure.catalog.descriptors.definitions import Table
 from tenure.catalog.descriptors.elements import is_shown
 from tenure.catalog.leases.lease_waits import LeaseWaiter
@@ -55,16 +55,6 @@ def is_committed(data: bytes) -> bool:
 def is_taken_back(data: bytes) -> bool:
     """Whether a job's progress says that its change was taken back; otherwise it is public."""
     return bool(data) and unpack(data, SavedWork).is_turned
-
-
-class NotCommitted(UserError):
-    sqlstate = "40000"
-
-
-class ChangeIsVisible(UserError):
-    """Somebody wanted to cancel a change that everybody could see already."""
-
-    sqlstate = "55000"
 
 
 MakeWalk = Callable[..., Walk]
@@ -106,7 +96,7 @@ def schema_change_kind(make_walk: MakeWalk, index_fill: IndexFill | None = None)
         walk.to_the_end()
         walk.forget_references()
         if not is_turned:
-            raise ChangeIsVisible("the change was public before it could be taken back; it is complete")
+            raise WrongState("the change was public before it could be taken back; it is complete")
 
     return JobKind(run, revert, blocked_attempts_max=BLOCKED_ATTEMPTS_MAX)
 

@@ -12,7 +12,7 @@ and `table.validate`.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
-from tenure.base.errors import CommitTooLarge, CorruptData, RetryError, UserError
+from tenure.base.errors import CommitTooLarge, CorruptData, NotSupported, RetryError
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
 from tenure.catalog.descriptors.drafts import Draft
@@ -44,10 +44,6 @@ class Transact(Protocol):
     """Runs a function in a transaction and commits it, again on conflict."""
 
     def __call__(self, run: Callable[[Transaction], T]) -> T: ...
-
-
-class Rewritten(UserError):
-    sqlstate = "0A000"
 
 
 class Worker:
@@ -169,7 +165,7 @@ class Worker:
             is_lost = head_of(key) not in heads and txn.get(key) is not None
             # Of a column that took over from another, the value is still the other's.
             if is_lost or (row is not None and row.unknown and row.absent):
-                raise Rewritten(
+                raise NotSupported(
                     f'"{table.name}" cannot be rewritten in the transaction that has made and filled it',
                     hint="Change the type or the primary key before the first row, or after COMMIT.",
                 )

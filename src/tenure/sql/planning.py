@@ -12,7 +12,7 @@ Walk: `sql.session.session` calls `split` and `plan`; `plan` asks the module tha
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tenure.expr.errors import NotSupported
+from tenure.base.errors import NotSupported, SyntaxFault, TooComplex
 from tenure.expr.tree.build import assign
 from tenure.expr.tree.expressions import Node
 from tenure.expr.types.datatype import Type
@@ -34,7 +34,7 @@ from tenure.sql.statements.show import explain
 from tenure.sql.statements.show.cluster_settings import CLUSTER_SETTINGS
 from tenure.sql.statements.show.shows import SHOWS
 from tenure.sql.text import as_of, parse, tenure_statements
-from tenure.sql.text.parse import SyntaxFault, TooComplex, Tree
+from tenure.sql.text.parse import Tree
 
 if TYPE_CHECKING:
     from tenure.sql.session.session import Session

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable
 from typing import IO, Any, NamedTuple, Protocol
 
-from tenure.base.errors import UserError
+from tenure.base.errors import BadFile, LimitExceeded
 
 CHUNK_BYTES = 256 * 1024
 HEAD_BYTES = 512
@@ -26,16 +26,6 @@ HEAD_BYTES = 512
 
 XZ_MEMORY_BYTES = 128 * 1024 * 1024
 """Twice what `xz -9` needs; an archive may ask for gigabytes."""
-
-
-class TooLarge(UserError):
-    sqlstate = "54000"
-
-
-class BadFile(UserError):
-    """PostgreSQL's bad_copy_file_format."""
-
-    sqlstate = "22P04"
 
 
 class DecompressionLimits(NamedTuple):
@@ -246,10 +236,10 @@ class _Limited(io.RawIOBase):
 
     def _check(self) -> None:
         if self._bytes > self._limits.bytes_max:
-            raise TooLarge(f'file "{self._name}" holds more than {self._limits.bytes_max} bytes')
+            raise LimitExceeded(f'file "{self._name}" holds more than {self._limits.bytes_max} bytes')
         allowed = max(self._limits.ratio_from_bytes, self._limits.ratio_max * self._head.bytes)
         if self._is_compressed and self._bytes > allowed:
-            raise TooLarge(
+            raise LimitExceeded(
                 f'file "{self._name}" holds more than {self._limits.ratio_max} times its own size',
                 hint="Decompress the file before it is read.",
             )

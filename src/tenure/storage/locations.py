@@ -26,9 +26,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, NamedTuple
 
-from tenure.base.errors import FileMissing, InvalidParameter, NoPermission, StoreError
+from tenure.base.errors import FileMissing, InvalidParameter, LimitExceeded, NoPermission, StoreError
 from tenure.storage.bucket import Bucket, bucket_address, credentials_of
-from tenure.storage.decompression import DEFAULT_LIMITS, DecompressionLimits, TooLarge, decompressed
+from tenure.storage.decompression import DEFAULT_LIMITS, DecompressionLimits, decompressed
 from tenure.storage.directory import UNFINISHED, Directory
 from tenure.storage.location_text import LocationText, Pattern, check_part, fault_of, parse
 from tenure.storage.tree import PAGE_ENTRIES, OutputStream, Tree, TreeEntry, join, walk
@@ -192,7 +192,7 @@ class Location:
             for entry in _matching(self._tree, self._directory, self._wild, self.shown):
                 found.append(FoundFile(self._relative(entry.name), entry.bytes))
                 if len(found) > files_max:
-                    raise TooLarge(f'location "{self.shown}" stands for more than {files_max} files')
+                    raise LimitExceeded(f'location "{self.shown}" stands for more than {files_max} files')
         if not found:
             raise FileMissing(f'no file matches location "{self.shown}"')
         return sorted(found)
@@ -238,7 +238,7 @@ def _matching(
         for child in _children(tree, above, first):
             visited += 1
             if visited > VISITED_MAX:
-                raise TooLarge(f'location "{shown}" stands for too many files to look through')
+                raise LimitExceeded(f'location "{shown}" stands for too many files to look through')
             name = child.name.rpartition("/")[2]
             if isinstance(first, Pattern) and not first.matches(name):
                 continue

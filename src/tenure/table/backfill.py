@@ -29,13 +29,13 @@ Walk: the schema changer's job calls these with `Store.transact`, under its fenc
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeVar
 
+from tenure.base.errors import NotNullViolation, UniqueViolation
 from tenure.expr.functions.function import Context
 from tenure.kv.keys import Keyspace, Span
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import key_text
 from tenure.table.compiled_index import CompiledIndex
 from tenure.table.entry_makers import MakeEntry, entry_maker
-from tenure.table.errors import NotNullViolation, UniqueViolation
 from tenure.table.foreign_keys import Tables
 from tenure.table.read import Source, at
 from tenure.table.rows import IndexEntry, Layout, Row, check_length, fits

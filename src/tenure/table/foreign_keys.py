@@ -39,13 +39,13 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeAlias
 
+from tenure.base.errors import ForeignKeyViolation, RestrictViolation
 from tenure.base.interruptible import Check, interruptible, unchecked
 from tenure.catalog.changes.offline_tables import refuse_offline
 from tenure.catalog.descriptors.definitions import Action, ElementState, ForeignKey
 from tenure.expr.types.datatype import Datum
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import Values, key_text
-from tenure.table.errors import ForeignKeyViolation, RestrictViolation
 from tenure.table.read import exists, find
 from tenure.table.references import Lookups, ReferenceLookup, together
 from tenure.table.rows import Layout, Row

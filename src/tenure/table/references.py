@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from tenure.base.errors import ForeignKeyViolation
 from tenure.catalog.descriptors.definitions import ForeignKey
 from tenure.table.columns import key_text
-from tenure.table.errors import ForeignKeyViolation
 from tenure.table.read import Source, exists, index_on
 from tenure.table.rows import IndexEntry, Layout, Row, fits
 

@@ -29,7 +29,7 @@ turn rows into entries (`Layout.entry`) and back (`Layout.row`); queries read so
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from tenure.base.errors import CorruptData
+from tenure.base.errors import CorruptData, LimitExceeded
 from tenure.catalog.descriptors.definitions import EnumType, ForeignKey, Table
 from tenure.expr.functions.function import Context
 from tenure.expr.tree.compiled import Evaluate
@@ -40,7 +40,6 @@ from tenure.kv.keys import KEY_BYTES_MAX, Keyspace
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import CompiledCheck, CompiledColumn, Values, compiler, types_of
 from tenure.table.compiled_index import CompiledIndex
-from tenure.table.errors import IndexRowTooLong
 from tenure.table.packing import pack
 from tenure.table.readers import FORMAT, Read, body, check_format, entry_reader, reader
 
@@ -221,7 +220,7 @@ def key_values(index: CompiledIndex, key: bytes) -> dict[int, Datum]:
 
 def check_length(index: CompiledIndex, entry: IndexEntry) -> None:
     if not fits(entry):
-        raise IndexRowTooLong(
+        raise LimitExceeded(
             f'index row size {len(entry.key)} exceeds maximum {KEY_BYTES_MAX} for index "{index.name}"',
             hint="Index a shorter value, such as a hash of the column.",
         )

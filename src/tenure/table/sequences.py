@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import NamedTuple
 
-from tenure.base.errors import UserError
+from tenure.base.errors import OutOfRange, SequenceExhausted, WrongState
 from tenure.catalog.descriptors.definitions import Sequence
 from tenure.kv.keys import SEQUENCE_VALUES, Keyspace
 from tenure.kv.records import Record, Records
@@ -32,18 +32,6 @@ from tenure.kv.transaction import Transaction
 
 BLOCK_VALUES = 32
 """Values taken at once where CACHE asks for fewer. PostgreSQL, too, logs 32 ahead of what it gives."""
-
-
-class SequenceExhausted(UserError):
-    sqlstate = "2200H"
-
-
-class SequenceOutOfRange(UserError):
-    sqlstate = "22003"
-
-
-class NotYetDefined(UserError):
-    sqlstate = "55000"
 
 
 class StoredSequence(Record, frozen=True):
@@ -100,7 +88,7 @@ class Sequences:
     ) -> int:
         """setval(): the value that comes next, or, if it counts as called, the one before that."""
         if not sequence.minimum <= value <= sequence.maximum:
-            raise SequenceOutOfRange(
+            raise OutOfRange(
                 f'setval: value {value} is out of bounds for sequence "{sequence.name}"'
                 f" ({sequence.minimum}..{sequence.maximum})"
             )
@@ -243,12 +231,12 @@ class SessionSequences:
     def current(self, id: int) -> int:
         if id not in self._current:
             name = self._descriptor(id).name
-            raise NotYetDefined(f'currval of sequence "{name}" is not yet defined in this session')
+            raise WrongState(f'currval of sequence "{name}" is not yet defined in this session')
         return self._current[id]
 
     def last(self) -> int:
         if self._last is None:
-            raise NotYetDefined("lastval is not yet defined in this session")
+            raise WrongState("lastval is not yet defined in this session")
         return self._current[self._last]
 
     def set(self, id: int, value: int, is_called: bool) -> int:

@@ -13,14 +13,13 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from tenure.base.errors import CorruptData
+from tenure.base.errors import CheckViolation, ConstraintViolation, CorruptData, NotNullViolation
 from tenure.expr.functions.function import Context
 from tenure.kv.transaction import Transaction
 from tenure.table.backfill import duplicated
 from tenure.table.columns import CompiledCheck
 from tenure.table.compiled_index import CompiledIndex
 from tenure.table.entry_makers import key_maker
-from tenure.table.errors import CheckViolation, ConstraintViolation, NotNullViolation
 from tenure.table.read import Source, rows
 from tenure.table.references import Lookups, together
 from tenure.table.rows import Layout, Row

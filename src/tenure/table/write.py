@@ -38,13 +38,13 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
+from tenure.base.errors import CheckViolation, NotNullViolation, UniqueViolation
 from tenure.base.interruptible import Check, interruptible, unchecked
 from tenure.expr.functions.function import Context
 from tenure.expr.types.datatype import Datum
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import CompiledColumn, Values, key_text, row_text
 from tenure.table.compiled_index import CompiledIndex
-from tenure.table.errors import CheckViolation, NotNullViolation, UniqueViolation
 from tenure.table.foreign_keys import ForeignKeys, Tables
 from tenure.table.read import row_of
 from tenure.table.rows import IndexEntry, Layout, Row, check_length, fits

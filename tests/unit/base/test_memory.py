@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tenure.base.errors import OutOfMemory
 from tenure.base.memory import (
     LARGE_BYTES,
     LOOK_BYTES,
@@ -12,7 +13,6 @@ from tenure.base.memory import (
     TRIM_BYTES,
     Account,
     Holding,
-    OutOfMemory,
     ResidentMemory,
     charge_value,
     lone_account,

@@ -5,8 +5,9 @@ from typing import Any, TypeVar
 
 import pytest
 
+from tenure.base.errors import FenceLost
 from tenure.cluster.jobs.job_states import JobState
-from tenure.cluster.jobs.job_table import FenceLost, Job
+from tenure.cluster.jobs.job_table import Job
 from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.kv.transaction import Transaction
 from tenure.node import Node

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tenure.base.errors import BadDump
 from tenure.bulk.dumps import scan
-from tenure.bulk.dumps.faults import BadDump
 from tenure.bulk.dumps.scan import CopiedRows, DumpLimits, Inserted, Item, Said, items
 from tenure.bulk.importing.records import DumpRange
 from tests.unit.pipeline.reading.files import Slow

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 
 from tenure.base.env import SystemEnv
-from tenure.base.errors import CorruptData, FileExists, FileMissing, TenureError, WrongLake
+from tenure.base.errors import CorruptData, FileExists, FileMissing, NotSupported, TenureError, WrongLake
 from tenure.bulk import store_copy
-from tenure.bulk.store_copy import CopiedStore, NotCopied, copy_store
+from tenure.bulk.store_copy import CopiedStore, copy_store
 from tenure.bulk.upkeep import Upkeep
 from tenure.node import Node
 from tenure.storage.files import Files, open_files
@@ -241,7 +241,7 @@ def test_a_copy_into_a_bucket(served: Served, tmp_path: Path, bucket_address: st
 
 @pytest.mark.parametrize("address", ["postgresql://ann:secret@h/d", "postgres://ann:secret@h/d"])
 def test_a_store_in_postgresql_is_refused_by_name(address: str) -> None:
-    with pytest.raises(NotCopied, match="PostgreSQL") as refused:
+    with pytest.raises(NotSupported, match="PostgreSQL") as refused:
         copy_store(address, "lake", "sqlite:x.db", "lake2", SystemEnv())
     assert refused.value.sqlstate == "0A000" and "pg_dump" in refused.value.hint
     assert "secret" not in str(refused.value)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenure.base.errors import DependentObjects
 from tenure.catalog.changes.drops import drop_database, drop_objects, drop_schema
 from tenure.catalog.changes.object_changes import create_enum, create_table
 from tenure.catalog.changes.table_changes import AddForeignKey, NamedKeyColumn, alter
@@ -18,7 +19,6 @@ from tenure.catalog.descriptors.definitions import (
     TypeRef,
     is_dropped,
 )
-from tenure.catalog.errors import DependentObjects
 from tests.unit.catalog.tables import ROW_ID, Shelf, column, schema
 
 APP, WEB = 110, 111

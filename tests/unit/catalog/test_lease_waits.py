@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.base.errors import DeadlockDetected, DiskFull, RetryError
+from tenure.base.errors import DeadlockDetected, DiskFull, LockNotAvailable, RetryError
 from tenure.base.settings import LEASE_HOLDER_GRACE, LIVENESS_TTL
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.leases.lease_rows import LeaseRow
-from tenure.catalog.leases.lease_waits import LeaseWaiter, LockTimeout
+from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.catalog.leases.wait_records import Awaited, Hold, LeaseWait, blocks, must_give_way
 from tenure.cluster.sessions.session_records import Existence, SessionId
 from tenure.kv.keys import SCHEMA_LEASES, SESSIONS
@@ -49,7 +49,7 @@ def test_an_older_lease_of_another_node_is_waited_for(
     use.descriptor(id)
     bump(node, id)
     cluster.settle()
-    with pytest.raises(LockTimeout) as caught:
+    with pytest.raises(LockNotAvailable) as caught:
         wait(node, id, timeout=0.5)
     assert f"transaction {use.number}: SELECT * FROM t" in str(caught.value)
     assert f"instance {other.liveness.session().id.instance}" in str(caught.value)
@@ -85,7 +85,7 @@ def test_another_transaction_of_the_same_node_is_waited_for(cluster: Cluster, no
     use = node.bind()
     use.descriptor(id)
     bump(node, id)
-    with pytest.raises(LockTimeout), cluster.env.still():
+    with pytest.raises(LockNotAvailable), cluster.env.still():
         wait(node, id, timeout=0.5)
     use.close()
     with cluster.env.still():
@@ -97,7 +97,7 @@ def test_a_wait_that_is_over_leaves_no_record(cluster: Cluster, node: SchemaNode
     use = other.bind()
     use.descriptor(id)
     bump(node, id)
-    with pytest.raises(LockTimeout):
+    with pytest.raises(LockNotAvailable):
         wait(node, id, timeout=1.0)
     assert list(node.waits.list(node.store.snapshot())) == []
     use.close()
@@ -120,7 +120,7 @@ def test_a_record_that_cannot_be_taken_back_goes_with_the_next_wait(
         node.lease_waits.await_gone(awaited(node, id), LeaseWaiter(ZERO_AT, check=check))
     node.wire.on_commit = None
     assert len(list(node.waits.list(node.store.snapshot()))) == 1
-    with pytest.raises(LockTimeout):
+    with pytest.raises(LockNotAvailable):
         wait(node, id, timeout=0.5)
     assert list(node.waits.list(node.store.snapshot())) == []
     use.close()

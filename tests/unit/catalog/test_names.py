@@ -2,9 +2,9 @@
 
 import pytest
 
-from tenure.base.errors import RetryError
+from tenure.base.errors import Duplicate, ObjectInUse, RetryError
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DEFAULT_SCHEMA, DescriptorState, replace
-from tenure.catalog.descriptors.name_entries import NameDraining, NameTaken, map_entries, move_names, places
+from tenure.catalog.descriptors.name_entries import map_entries, move_names, places
 from tenure.catalog.leases.uses import Use
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import (
@@ -58,10 +58,10 @@ def test_moving_names_writes_the_difference_and_says_whose_map_changed(node: Sch
 
 def test_a_name_that_is_taken_is_refused_with_the_sqlstate_of_its_kind(node: SchemaNode) -> None:
     created(node, "t")
-    with pytest.raises(NameTaken) as caught:
+    with pytest.raises(Duplicate) as caught:
         node.once(lambda use: create(node, use, "t"))
     assert caught.value.sqlstate == "42P07"
-    with pytest.raises(NameTaken) as caught:
+    with pytest.raises(Duplicate) as caught:
         node.once(lambda use: create_schema(node, use, "public"))
     assert caught.value.sqlstate == "42P06"
     assert inconsistent_names(node) == []
@@ -74,7 +74,7 @@ def test_a_name_that_drains_is_nobody_elses(cluster: Cluster, node: SchemaNode, 
     table = node.table(id)
     renamed = replace(table, name="u", draining=(place("t"),))
     node.transact(lambda txn: node.publisher.publish(txn, [renamed], {id: table.modified_at}))
-    with pytest.raises(NameDraining) as caught:
+    with pytest.raises(ObjectInUse) as caught:
         node.run(lambda use: create(node, use, "t"))
     assert caught.value.sqlstate == "55006"
     # Both names give the same table, whichever a node's lease has.
@@ -112,7 +112,7 @@ def test_while_the_first_rename_drains_the_second_is_refused_and_a_lookup_gives_
     renamed = replace(node.table(first), name="b", draining=(place("a"),))
     settled = {first: node.table(first).modified_at}
     node.transact(lambda txn: node.publisher.publish(txn, [renamed], settled))
-    with pytest.raises(NameDraining):
+    with pytest.raises(ObjectInUse):
         other.run(lambda use: rename(use, second, "a"))
     assert reader.id_at(place("a")) == first  # never a third object
     reader.close()

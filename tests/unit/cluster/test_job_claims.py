@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.base.errors import RetryError, SessionLost
-from tenure.cluster.jobs.job_states import IllegalStep, JobState
-from tenure.cluster.jobs.job_table import NOBODY, Fence, FenceLost, Job, JobProgress
+from tenure.base.errors import FenceLost, IllegalStep, RetryError, SessionLost
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import NOBODY, Fence, Job, JobProgress
 from tenure.kv.transaction import Transaction
 from tests.unit.cluster.members import Member, expire, make_session
 

@@ -4,7 +4,8 @@ from itertools import product
 
 import pytest
 
-from tenure.cluster.jobs.job_states import CLAIMABLE, STEPS, TERMINAL, IllegalStep, JobState, check_step
+from tenure.base.errors import IllegalStep
+from tenure.cluster.jobs.job_states import CLAIMABLE, STEPS, TERMINAL, JobState, check_step
 
 LEGAL = {
     "pending": "running pause-requested cancel-requested",

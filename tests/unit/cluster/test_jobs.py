@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.cluster.jobs.job_states import TERMINAL, IllegalStep, JobState
+from tenure.base.errors import IllegalStep, UnknownJob
+from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import (
     ERROR_CHARS_MAX,
     ERRORS_MAX,
@@ -13,7 +14,6 @@ from tenure.cluster.jobs.job_table import (
     Fence,
     Job,
     JobControl,
-    UnknownJob,
 )
 from tenure.kv.keys import JOB_CONTROL, JOB_PROGRESS, JOBS, JOBS_ENDED
 from tenure.kv.transaction import Transaction

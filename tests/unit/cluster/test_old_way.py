@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.base.errors import TooEarly
+from tenure.base.errors import FenceLost, TooEarly
 from tenure.base.settings import DEFINITIONS, LIVENESS_TTL, Settings
 from tenure.cluster.jobs.claims import Claims, MixedClaims, OldClaims
-from tenure.cluster.jobs.job_table import FenceLost, JobProgress, Jobs
+from tenure.cluster.jobs.job_table import JobProgress, Jobs
 from tenure.cluster.sessions.expiring_liveness import OldHeartbeats, OldLiveness, reap_old
 from tenure.cluster.sessions.liveness import Liveness
 from tenure.cluster.sessions.session_records import SessionId, Sessions

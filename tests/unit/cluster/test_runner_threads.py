@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tenure.base.env import SystemEnv
+from tenure.base.errors import FenceLost
 from tenure.base.loops import Loop
 from tenure.base.settings import DEFINITIONS, JOBS_ADOPT_INTERVAL, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.cluster.jobs.job_states import JobState
-from tenure.cluster.jobs.job_table import NOBODY, FenceLost, Job, JobControl
+from tenure.cluster.jobs.job_table import NOBODY, Job, JobControl
 from tenure.cluster.jobs.runs import JobKind, Run, Stopped
 from tenure.cluster.sessions.session_records import SessionId
 from tenure.kv.keys import JOB_CONTROL, JOBS_ENDED

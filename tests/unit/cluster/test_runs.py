@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.base.errors import Unavailable
+from tenure.base.errors import FenceLost, Unavailable
 from tenure.cluster.jobs.job_states import JobState
-from tenure.cluster.jobs.job_table import NOBODY, FenceLost
+from tenure.cluster.jobs.job_table import NOBODY
 from tenure.cluster.jobs.runs import JobKind, Run, Stopped
 from tenure.kv import watch
 from tenure.kv.transaction import Transaction

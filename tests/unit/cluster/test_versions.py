@@ -3,11 +3,11 @@
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.base.errors import InvalidParameter, NewerFormat
+from tenure.base.errors import InvalidParameter, NewerFormat, OlderInstances
 from tenure.base.settings import DEFINITIONS, VERSION, Settings
 from tenure.base.timestamp import ZERO_AT
 from tenure.cluster.sessions.session_records import Instance, Sessions
-from tenure.cluster.sessions.versions import OlderInstances, Versions
+from tenure.cluster.sessions.versions import Versions
 from tenure.cluster.settings import ClusterSettings
 from tenure.kv.store import Store
 from tenure.storage.sqlite import SqliteEngine

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenure.expr.errors import InvalidEscape
+from tenure.base.errors import InvalidEscape
 from tenure.expr.functions.like import ilike, like
 
 LONG = "a" * 50_000

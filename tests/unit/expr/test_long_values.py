@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenure.base.errors import InvalidEscape, InvalidText, LimitExceeded
 from tenure.base.interruptible import checked_by
-from tenure.expr.errors import InvalidEscape, InvalidText, LimitExceeded
 from tenure.expr.functions import normal_forms, text_functions
 from tenure.expr.functions.like import like
 from tenure.expr.types import arrays, json_reading, strings, text_slices

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tenure.base.errors import TooManyConnections
 from tenure.pgwire.connection_slots import SECRET_BYTES, ConnectionSlots, Seat
-from tenure.pgwire.refusals import TooManyConnections
 
 
 def take(seats: ConnectionSlots, user: str = "anna") -> Seat:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tenure.base.errors import WrongPassword
 from tenure.pgwire.connection_slots import ConnectionSlots
-from tenure.pgwire.errors import WrongPassword
 from tenure.pgwire.login.startup import Service, settings_of
 from tenure.pgwire.waits import Need
 from tests.unit.pgwire.toy import LetIn, Toys

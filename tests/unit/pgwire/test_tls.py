@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.pgwire.login.tls import PROTOCOL, UnfitCertificate, load, server_end_point
+from tenure.base.errors import UnfitCertificate
+from tenure.pgwire.login.tls import PROTOCOL, load, server_end_point
 from tests.unit.pgwire.certificates import Pair, make_certificate, openssl
 
 RSA = ("-newkey", "rsa:2048")

@@ -22,8 +22,7 @@ from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from tenure.base.env import SystemEnv
-from tenure.base.errors import UserError
-from tenure.base.memory import OutOfMemory
+from tenure.base.errors import OutOfMemory, QueryCanceled, UserError
 from tenure.expr import type_of
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.type_names import parse_type_name
@@ -35,7 +34,6 @@ from tenure.sql.session.answers import (
     Notice,
     NotShort,
     Pending,
-    QueryCanceled,
     ResultColumn,
     Timeouts,
 )

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tenure.pipeline.java import NoJava, find_java
+from tenure.base.errors import NoJava
+from tenure.pipeline.java import find_java
 
 MODULES = "java.base jdk.incubator.vector jdk.zipfs"
 

@@ -5,7 +5,8 @@ from typing import TypeVar
 import pytest
 
 from tenure.base.env import ManualEnv, SystemEnv
-from tenure.pipeline.failures import Failure, KernelFailed
+from tenure.base.errors import KernelFailed
+from tenure.pipeline.failures import Failure
 from tenure.pipeline.tasks import Attempt, Check, Kernel, OnDone, ProcessTasks, status
 from tests.pipeline import kernels
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tenure.cluster.jobs.job_table import Fence, FenceLost
+from tenure.base.errors import FenceLost
+from tenure.cluster.jobs.job_table import Fence
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.in_transaction import _Children
 from tenure.schema_change.job import KIND

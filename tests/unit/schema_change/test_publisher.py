@@ -2,10 +2,10 @@
 
 import pytest
 
-from tenure.base.errors import RetryError
+from tenure.base.errors import LockNotAvailable, RetryError
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, Database, replace
-from tenure.catalog.leases.lease_waits import LeaseWaiter, LockTimeout
+from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import create_schema, created, inconsistent_names, new_table
 
@@ -59,7 +59,7 @@ def test_settling_waits_for_leases_on_the_version_before(
     use.descriptor(id)
     settled = node.publisher.settle([id], NOBODY, timeout=0.5)
     publish(node, node.table(id), settled=dict(settled))
-    with pytest.raises(LockTimeout):
+    with pytest.raises(LockNotAvailable):
         node.publisher.settle([id], NOBODY, timeout=0.5)
     use.close()
     assert node.publisher.settle([id], NOBODY, timeout=0.5) == {id: node.table(id).modified_at}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tenure.base.errors import UndefinedTable
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.descriptors.definitions import (
     Column,
@@ -17,7 +18,7 @@ from tenure.expr import parse_type_name
 from tenure.expr.tree.build import Typed, const
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
-from tenure.sql.bind.relations import Relation, UndefinedTable, ViewQuery, VirtualTable
+from tenure.sql.bind.relations import Relation, ViewQuery, VirtualTable
 from tenure.sql.bind.types import missing_type
 from tenure.sql.plans.plan import OutputColumn
 from tenure.sql.text.parse import one

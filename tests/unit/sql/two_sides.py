@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from tenure.base.errors import UserError
+from tenure.base.errors import UndefinedTable, UserError
 from tenure.catalog.descriptors.definitions import Column, Table, TypeRef
 from tenure.expr import parse_type_name
 from tenure.expr.tree.build import Typed, call, column, const
@@ -23,7 +23,7 @@ from tenure.kv.store import Store
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
-from tenure.sql.bind.relations import Relation, UndefinedTable
+from tenure.sql.bind.relations import Relation
 from tenure.sql.bind.types import missing_type
 from tenure.sql.plans.plan import Query
 from tenure.sql.rows.runner import compile

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from tenure.base.errors import InputOutput
-from tenure.storage.decompression import BadFile, DecompressionLimits, TooLarge, decompressed
+from tenure.base.errors import BadFile, InputOutput, LimitExceeded
+from tenure.storage.decompression import DecompressionLimits, decompressed
 
 TEXT = b"".join(b"%d,%x\n" % (n, n * 2654435761) for n in range(50_000))
 MEGABYTE = 1 << 20
@@ -38,13 +38,13 @@ def content(data: bytes, name: str, limits: DecompressionLimits = DecompressionL
 
 
 def taken_before_refusal(data: bytes, name: str, limits: DecompressionLimits = DecompressionLimits()) -> int:  # noqa: B008 frozen
-    """How many bytes came out before TooLarge did."""
+    """How many bytes came out before LimitExceeded did."""
     taken = 0
     with decompressed(io.BytesIO(data), name, limits) as file:
         try:
             while chunk := file.read(4096):
                 taken += len(chunk)
-        except TooLarge:
+        except LimitExceeded:
             return taken
     raise AssertionError(f"all {taken} bytes came out")
 
@@ -132,7 +132,7 @@ def test_little_content_may_be_compressed_as_far_as_it_goes() -> None:
 
 
 def test_a_refusal_names_the_limit() -> None:
-    with pytest.raises(TooLarge, match="more than 200 times its own size") as caught:
+    with pytest.raises(LimitExceeded, match="more than 200 times its own size") as caught:
         content(gzip.compress(bytes(10 * MEGABYTE)), "a.gz")
     assert caught.value.sqlstate == "54000"
 

@@ -2,11 +2,10 @@
 
 import pytest
 
-from tenure.base.errors import CorruptData
+from tenure.base.errors import CorruptData, LimitExceeded, NotNullViolation, UniqueViolation
 from tenure.catalog.descriptors.definitions import Check, ForeignKey, Inbound, replace
 from tenure.kv.store import Store
 from tenure.table.backfill import FillBatch, backfill_column, backfill_index, remove_index
-from tenure.table.errors import IndexRowTooLong, NotNullViolation, UniqueViolation
 from tenure.table.read import rows
 from tenure.table.validate import validate_check, validate_foreign_key, validate_unique
 from tests.unit.table.tables import (
@@ -81,7 +80,7 @@ def test_a_key_that_is_too_long_stops_the_index(store: Store) -> None:
     bench = Bench(store, table(columns=columns))
     bench.insert(1, "x" * 3000)
     bench.show(table(index(2, "t_a", A, state=WRITE_ONLY), columns=columns, version=2))
-    with pytest.raises(IndexRowTooLong):
+    with pytest.raises(LimitExceeded):
         _fill(bench, 2)
     bench.update(1, {A: "y" * 10})
     assert bench.wrong(2) == []

@@ -3,13 +3,12 @@
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.base.errors import RetryError
+from tenure.base.errors import ForeignKeyViolation, NotNullViolation, RestrictViolation, RetryError
 from tenure.catalog.descriptors.definitions import Action, ElementState, ForeignKey, Inbound, Index, Table
 from tenure.expr.types.datatype import Datum
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.sqlite import MEMORY, SqliteEngine
-from tenure.table.errors import ForeignKeyViolation, NotNullViolation, RestrictViolation
 from tests.unit.kv.breaking import BreakingEngine
 from tests.unit.table.tables import (
     DELETE_ONLY,

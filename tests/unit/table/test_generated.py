@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from tenure.base.errors import CheckViolation, NotNullViolation, UniqueViolation
 from tenure.catalog.descriptors.definitions import Check, Column
 from tenure.kv.store import Store
 from tenure.table.backfill import backfill_column
-from tenure.table.errors import CheckViolation, NotNullViolation, UniqueViolation
 from tests.unit.table.tables import DELETE_ONLY, ID, WRITE_ONLY, A, B, Bench, column, index, table
 from tests.unit.table.trees import CONTEXT, above, column_value
 

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tenure.base.env import ManualEnv
+from tenure.base.errors import NotNullViolation, UniqueViolation
 from tenure.catalog.descriptors.definitions import Index, Table, TypeRef
 from tenure.kv.store import Store
 from tenure.storage.sqlite import MEMORY, SqliteEngine
-from tenure.table.errors import NotNullViolation, UniqueViolation
 from tenure.table.read import scan
 from tests.unit.table.tables import DELETE_ONLY, ID, PUBLIC, WRITE_ONLY, Bench, column, index, table
 from tests.unit.table.trees import above

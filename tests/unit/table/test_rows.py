@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from tenure.base.errors import CorruptData, NewerFormat
+from tenure.base.errors import CorruptData, LimitExceeded, NewerFormat
 from tenure.catalog.descriptors.definitions import Table, replace
 from tenure.expr.types.type_names import type_of
 from tenure.kv.encoding import Descending, encode
 from tenure.kv.store import Store
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import filled_with
-from tenure.table.errors import IndexRowTooLong
 from tenure.table.read import rows
 from tenure.table.readers import FORMAT
 from tenure.table.rows import Layouts
@@ -90,7 +89,7 @@ def test_a_partial_index_has_only_the_rows_of_its_predicate(store: Store) -> Non
 def test_a_key_that_is_too_long_is_refused_by_the_name_of_its_index(store: Store) -> None:
     columns = (column(ID, "id", is_nullable=False), column(A, "a", TEXT))
     bench = Bench(store, table(index(2, "t_a", A), columns=columns))
-    with pytest.raises(IndexRowTooLong, match='for index "t_a"') as raised:
+    with pytest.raises(LimitExceeded, match='for index "t_a"') as raised:
         bench.insert(1, "x" * 3000)
     assert raised.value.sqlstate == "54000"
     assert bench.rows() == []

@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tenure.base.env import ManualEnv
+from tenure.base.errors import CheckViolation, NotNullViolation, UniqueViolation
 from tenure.catalog.descriptors.definitions import replace
 from tenure.expr.types.datatype import Datum
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.consistency import check_indexes
-from tenure.table.errors import CheckViolation, NotNullViolation, UniqueViolation
 from tenure.table.read import Source, find, rows, visible
 from tenure.table.rows import Layout, Layouts, Row
 from tenure.table.write import TableWriter

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
+from tenure.base.errors import CheckViolation, NotNullViolation, UniqueViolation, UnsafeNewValue
 from tenure.catalog.descriptors.definitions import Check, EnumMember, Goal, Table, TypeRef, replace
-from tenure.expr.errors import UnsafeNewValue
 from tenure.kv.encoding import encode
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import Values
-from tenure.table.errors import CheckViolation, NotNullViolation, UniqueViolation
 from tenure.table.read import rows
 from tenure.table.rows import Row
 from tests.unit.table.tables import (

@@ -23,7 +23,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import IO, NamedTuple, TypeAlias
 
-from tenure.bulk.dumps.faults import BadDump
+from tenure.base.errors import BadDump
 from tenure.bulk.importing.records import DumpRange
 from tenure.pipeline.reading.insert_rows import STATEMENTS as INSERTS
 

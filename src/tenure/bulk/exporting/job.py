@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from tenure.base.errors import TenureError
-from tenure.bulk.exporting.records import ExportProgress, Rows, RunQuery, StartOver, payload_of
+from tenure.base.errors import RowsIncomplete, TenureError
+from tenure.bulk.exporting.records import ExportProgress, Rows, RunQuery, payload_of
 from tenure.bulk.lakes import Lake
 from tenure.bulk.phases import Phases
 from tenure.cluster.jobs.runs import Run
@@ -109,7 +109,7 @@ class Export:
             location.delete(self._names(location, below=self._run.fence.run))
         try:
             return self._queried(location, partial(run_query, self._payload, self._run.check, False))
-        except StartOver:
+        except RowsIncomplete:
             location.delete(self._names(location, below=self._run.fence.run + 1))
             return self._queried(location, partial(run_query, self._payload, self._run.check, True))
 

@@ -7,7 +7,6 @@ Walk: `exporting.kind` stores an `ExportPayload`; `exporting.job` reads it and s
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from tenure.base.errors import TenureError
 from tenure.base.timestamp import Timestamp
 from tenure.bulk.lakes import Lake
 from tenure.bulk.sealing import unsealed
@@ -41,12 +40,8 @@ class ExportProgress(Record, frozen=True):
 
 Rows: TypeAlias = Sequence[Sequence[Datum]]
 RunQuery: TypeAlias = Callable[[ExportPayload, Callable[[], None], bool], Iterator[Rows]]
-"""Gives a query's rows a batch at a time; asks now and then whether to go on. Raises `StartOver` if they
+"""Gives a query's rows a batch at a time; asks now and then whether to go on. Raises `RowsIncomplete` if they
 turn out not to count: then it is called once more, with True."""
-
-
-class StartOver(TenureError):
-    """What a query has given so far is not to count."""
 
 
 def payload_of(lake: Lake, run: Run) -> ExportPayload:

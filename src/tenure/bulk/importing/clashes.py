@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tenure.base.errors import UniqueViolation
 from tenure.bulk.importing.runs import LINE, SOURCE, keys_of
-from tenure.table.errors import UniqueViolation
 from tenure.table.key_order import plain
 
 Origin: TypeAlias = tuple[int, int]

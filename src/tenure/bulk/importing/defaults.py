@@ -41,10 +41,6 @@ VERSION_BITS, NUMBER_BITS = 20, 43
 _UUIDS = ("gen_random_uuid()", "uuidv4()", "uuid_generate_v4()")
 
 
-class TooManyRows(UserError):
-    sqlstate = "54000"
-
-
 class RowNumbers:
     """The row ids of a split, one after the other."""
 

@@ -6,7 +6,7 @@ Walk: `importing.job` -> `FirstPass.run` -> `inputs.splits_of` -> `sorting.sort_
 from itertools import accumulate
 from typing import NamedTuple
 
-from tenure.base.errors import UserError
+from tenure.base.errors import LimitExceeded
 from tenure.bulk.importing.inputs import (
     InputFile,
     Split,
@@ -34,10 +34,6 @@ SURVEY_SHARE = 0.1
 
 NUMBERS_MAX = 1 << 43
 """Row ids that one import can give: see `importing.defaults`."""
-
-
-class InputTooLarge(UserError):
-    sqlstate = "54000"
 
 
 class SurveyedInput(NamedTuple):
@@ -101,7 +97,7 @@ class FirstPass:
         grouped = list(groups(self._splits(table, (start, looked))))
         firsts = list(accumulate((sum(each.rows_max for each in group) for group in grouped), initial=0))
         if firsts[-1] > NUMBERS_MAX and any(column.is_hidden for column in table.version.table.columns):
-            raise InputTooLarge("the files are too large for one import into a table without a primary key")
+            raise LimitExceeded("the files are too large for one import into a table without a primary key")
         payload = self._common.payload
         facts = StatementFacts(payload.user, payload.database, payload.now_micros, payload.zone)
         tasks = [

@@ -14,7 +14,7 @@ from functools import partial
 from typing import IO, NamedTuple
 from zoneinfo import ZoneInfo
 
-from tenure.base.errors import FileMissing, InvalidParameter, NoPermission, StoreError, UserError
+from tenure.base.errors import FileMissing, InputFailed, InvalidParameter, NoPermission
 from tenure.bulk.importing.records import COPY, CSV, INSERTS, NDJSON, ImportPayload, TableInput
 from tenure.pipeline.reading import splits
 from tenure.pipeline.reading.tasks import (
@@ -57,14 +57,6 @@ class StatementFacts(NamedTuple):
     database: str
     now_micros: int
     zone: str
-
-
-class InputFailed(UserError):
-    """A location that cannot be read: the import fails, and is not tried again."""
-
-    def __init__(self, error: StoreError) -> None:
-        super().__init__(str(error), hint=error.hint)
-        self.sqlstate = error.sqlstate
 
 
 class InputFile(NamedTuple):

@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tenure.base.errors import RetryError, TenureError, UserError
+from tenure.base.errors import RetryError, TenureError, WrongState
 from tenure.base.settings import SPARK_MIN_ROWS
 from tenure.bulk.importing.new_tables import NewTables
 from tenure.bulk.importing.records import KIND, ImportPayload, ImportProgress, Summary
@@ -54,12 +54,6 @@ RUNS_MAX = 6
 tables have been offline for half a minute more by then. After that it fails, and they come back."""
 
 
-class ImportIsPublic(UserError):
-    """Somebody wanted to cancel an import that was public already."""
-
-    sqlstate = "55000"
-
-
 def start(txn: Transaction, lake: Lake, payload: ImportPayload, *, rows: int, description: str) -> Job:
     """Makes the job of an import of about so many rows."""
     id = lake.jobs.fresh_id(txn)
@@ -90,7 +84,7 @@ def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> JobKi
 
     def revert(run: Run) -> None:
         if run.progress.data:
-            raise ImportIsPublic("the rows were public before the import could be taken back; it is complete")
+            raise WrongState("the rows were public before the import could be taken back; it is complete")
         payload = unpack(run.job.payload, ImportPayload)
         _targets(lake, publisher, run, payload).give_up()
         lake.delete_scratch(run, below=run.fence.run + 1)

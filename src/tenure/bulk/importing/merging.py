@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tenure.base.errors import UniqueViolation
 from tenure.base.timestamp import Timestamp
 from tenure.bulk.importing.clashes import Clash, clashing, without
 from tenure.bulk.importing.names import read_refused, where
@@ -39,7 +40,6 @@ from tenure.pipeline.remote_handles import StoreHandle, TableVersion, opened
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import key_text
-from tenure.table.errors import UniqueViolation
 from tenure.table.key_arrays import number_column
 from tenure.table.key_order import argsort, doubled
 from tenure.table.lake.format import AT, KEY, VALUE, schema_of

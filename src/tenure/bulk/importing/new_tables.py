@@ -11,11 +11,11 @@ Invariant (dump-whole): of a dump all is there or nothing.
 Walk: `importing.job` calls these in place of `taking_offline.Offline`, for a payload that makes something.
 """
 
+from tenure.base.errors import UndefinedSchema
 from tenure.bulk.importing.records import ImportPayload
 from tenure.bulk.lakes import Lake, version_of
 from tenure.catalog.changes.publisher import Publisher, Settled
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Schema, is_dropped
-from tenure.catalog.errors import UndefinedSchema
 from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.cluster.jobs.runs import Run
 from tenure.kv.snapshot import Snapshot

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tenure.base.errors import CorruptData
+from tenure.base.errors import CorruptData, ForeignKeyViolation
 from tenure.base.timestamp import Timestamp
 from tenure.bulk.importing.clashes import Origin, origin_of, without
 from tenure.bulk.importing.names import read_refused, where
@@ -31,7 +31,6 @@ from tenure.kv.keys import Span
 from tenure.pipeline.remote_handles import Opened, StoreHandle, TableVersion, opened
 from tenure.pipeline.tasks import Attempt
 from tenure.table.columns import key_text
-from tenure.table.errors import ForeignKeyViolation
 from tenure.table.foreign_keys import enforced
 from tenure.table.key_arrays import KeyColumn, key_array
 from tenure.table.key_order import bounds_within, plain

@@ -10,25 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
-from tenure.base.errors import FileExists, StoreError, UserError
+from tenure.base.errors import FileExists, InputFailed, RowsRefused, StoreError, UniqueViolation, UserError
 from tenure.bulk.importing.clashes import Origin, Refused
-from tenure.bulk.importing.inputs import InputFailed
 from tenure.pipeline.reading.tasks import Reject
 from tenure.storage.locations import Locations
-from tenure.table.errors import UniqueViolation
 
 LISTED_MAX = 5
 """How many an error lists: a job's record keeps 1000 characters of it."""
 
 _log = logging.getLogger(__name__)
-
-
-class RowsRefused(UserError):
-    """More rows are bad than the statement tolerates; has the SQLSTATE of the first."""
-
-    def __init__(self, message: str, *, sqlstate: str, detail: str) -> None:
-        super().__init__(message, detail=detail)
-        self.sqlstate = sqlstate
 
 
 def too_many(rejects: Sequence[Reject], tolerated: int) -> RowsRefused:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from tenure.base.errors import ForeignKeyViolation
 from tenure.bulk.importing import merging, references
 from tenure.bulk.importing.clashes import Clash, Origin, Refused, decided
 from tenure.bulk.importing.first_pass import SurveyedInput
@@ -23,7 +24,6 @@ from tenure.bulk.phases import Part, part_of
 from tenure.kv.snapshot import Snapshot
 from tenure.pipeline.merge import replaced
 from tenure.pipeline.reading.tasks import Reject
-from tenure.table.errors import ForeignKeyViolation
 from tenure.table.lake.manifests import Manifest, no_base
 from tenure.table.lake.publishing import Replaced
 

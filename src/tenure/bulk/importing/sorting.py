@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tenure.base.env import SystemEnv
+from tenure.base.errors import BadInput
 from tenure.bulk.importing.defaults import Blocks, Defaults, RowNumbers, random_uuid
 from tenure.bulk.importing.inputs import Split, StatementFacts, zone_of
 from tenure.bulk.importing.rejects import too_many
@@ -33,7 +34,7 @@ from tenure.expr.functions.function import Context
 from tenure.expr.types.datatype import Type
 from tenure.kv.keys import KEY_BYTES_MAX
 from tenure.pipeline.reading.rows import read
-from tenure.pipeline.reading.tasks import BadInput, Reject
+from tenure.pipeline.reading.tasks import Reject
 from tenure.pipeline.remote_handles import Opened, StoreHandle, TableVersion, opened
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES

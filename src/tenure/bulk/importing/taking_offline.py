@@ -15,7 +15,7 @@ Walk: `importing.job` calls `take`, then `bring_back` in the transaction that pu
 
 from collections.abc import Sequence
 
-from tenure.base.errors import RetryError
+from tenure.base.errors import RetryError, UndefinedTable
 from tenure.bulk.lakes import Lake
 from tenure.catalog.changes.publisher import Publisher, Settled
 from tenure.catalog.descriptors.definitions import (
@@ -26,7 +26,6 @@ from tenure.catalog.descriptors.definitions import (
     replace,
     unfinished,
 )
-from tenure.catalog.errors import UndefinedRelation
 from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.cluster.jobs.runs import Run
 from tenure.kv.snapshot import Snapshot
@@ -86,7 +85,7 @@ class Offline:
         found = [self._lake.catalog.get(snapshot, id) for id in self._ids]
         tables = [each for each in found if isinstance(each, Table) and not is_dropped(each)]
         if len(tables) != len(self._ids):
-            raise UndefinedRelation("the table was dropped before it could be imported into")
+            raise UndefinedTable("the table was dropped before it could be imported into")
         return tables
 
     def _is_busy(self, table: Table) -> bool:

@@ -24,8 +24,7 @@ from base64 import b64decode, b64encode
 from hashlib import pbkdf2_hmac, sha256
 from typing import NamedTuple
 
-from tenure.base.errors import InvalidParameter
-from tenure.catalog.errors import NotSupported
+from tenure.base.errors import InvalidParameter, NotSupported
 
 ITERATIONS = 10_000
 """2.4 ms in C, 30 ms for a client that computes in Python; RFC 7677 wants at least 4,096."""

@@ -14,33 +14,26 @@ doors call `get` and, once, `secret`.
 
 from collections.abc import Iterator
 
-from tenure.base.errors import UserError
+from tenure.base.errors import (
+    DependentObjects,
+    DuplicateObject,
+    InvalidName,
+    NameTooLong,
+    NotSupported,
+    ReservedName,
+    UndefinedObject,
+)
 from tenure.base.timestamp import MAX_AT, ZERO_AT, Timestamp
 from tenure.catalog.accounts.cluster_secrets import ClusterSecrets
 from tenure.catalog.accounts.passwords import parse_verifier
 from tenure.catalog.descriptors.definitions import ROOT
 from tenure.catalog.descriptors.validation import NAME_BYTES_MAX
-from tenure.catalog.errors import (
-    DependentObjects,
-    DuplicateObject,
-    InvalidName,
-    NotSupported,
-    UndefinedObject,
-)
 from tenure.kv.keys import USERS, Keyspace
 from tenure.kv.records import Record, Records, replace
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 
 RESERVED, RESERVED_PREFIX = ("public", "none"), "pg_"
-
-
-class ReservedName(UserError):
-    sqlstate = "42939"
-
-
-class NameTooLong(InvalidName):
-    sqlstate = "42622"
 
 
 class User(Record, frozen=True):

@@ -14,6 +14,15 @@ Walk: `sql` makes them, `catalog.changes.table_changes.alter` applies them.
 
 from collections.abc import Iterable
 
+from tenure.base.errors import (
+    DependentObjects,
+    DuplicateColumn,
+    InvalidTable,
+    NotSupported,
+    SyntaxFault,
+    TooManyColumns,
+    WrongState,
+)
 from tenure.catalog.changes.index_changes import drop_keys, in_key, remade, without_column
 from tenure.catalog.changes.table_parts import (
     Referring,
@@ -41,15 +50,6 @@ from tenure.catalog.descriptors.definitions import (
     replace,
 )
 from tenure.catalog.descriptors.elements import is_adding
-from tenure.catalog.errors import (
-    DependentObjects,
-    DuplicateColumn,
-    InvalidTable,
-    NotSupported,
-    TooManyColumns,
-    WrongState,
-    WrongSyntax,
-)
 
 COLUMNS_MAX = 1600
 """As in PostgreSQL, whose clients know it."""
@@ -221,7 +221,7 @@ class DropNotNull(TableChange, frozen=True):
     def apply(self, table: Table) -> Table:
         column = settled_column_of(table, self.name)
         if column.identity:
-            raise WrongSyntax(f'column "{self.name}" of relation "{table.name}" is an identity column')
+            raise SyntaxFault(f'column "{self.name}" of relation "{table.name}" is an identity column')
         if in_key(table, column):
             raise InvalidTable(f'column "{self.name}" is in a primary key')
         return allow_null(table, column)
@@ -371,10 +371,10 @@ def _with_default(table: Table, name: str, default: Expression | None) -> Table:
     column = successor_of(table, column_of(table, name))
     if column.identity:
         hint = "" if default else "Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."
-        raise WrongSyntax(f'column "{name}" of relation "{table.name}" is an identity column', hint=hint)
+        raise SyntaxFault(f'column "{name}" of relation "{table.name}" is an identity column', hint=hint)
     if column.generated is not None:
         hint = f"Use ALTER TABLE ... ALTER COLUMN ... {'SET' if default else 'DROP'} EXPRESSION instead."
-        raise WrongSyntax(f'column "{name}" of relation "{table.name}" is a generated column', hint=hint)
+        raise SyntaxFault(f'column "{name}" of relation "{table.name}" is a generated column', hint=hint)
     return replace(table, columns=changed(table.columns, replace(column, default=default)))
 
 

@@ -14,6 +14,7 @@ Walk: `sql` makes them, `catalog.changes.table_changes.alter` applies them.
 from collections.abc import Iterable
 from typing import TypeVar
 
+from tenure.base.errors import InvalidForeignKey, NotSupported, UndefinedColumn, UndefinedObject, WrongState
 from tenure.catalog.changes.index_changes import (
     columns_of,
     drop_keys,
@@ -49,13 +50,6 @@ from tenure.catalog.descriptors.definitions import (
     Table,
     is_dropped,
     replace,
-)
-from tenure.catalog.errors import (
-    InvalidForeignKey,
-    NotSupported,
-    UndefinedColumn,
-    UndefinedObject,
-    WrongState,
 )
 
 C = TypeVar("C", Check, ForeignKey)

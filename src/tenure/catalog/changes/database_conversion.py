@@ -11,6 +11,7 @@ Walk: `sql` calls `convert_to_schema`, and moves the database's zone to the sche
 
 from collections.abc import Iterable
 
+from tenure.base.errors import InvalidObject, WrongState
 from tenure.catalog.changes.drops import drop_database
 from tenure.catalog.changes.free_names import database_of
 from tenure.catalog.changes.object_changes import create_schema, set_schema
@@ -24,7 +25,6 @@ from tenure.catalog.descriptors.definitions import (
     is_dropped,
 )
 from tenure.catalog.descriptors.drafts import Draft
-from tenure.catalog.errors import InvalidObject, WrongState
 
 
 def convert_to_schema(

@@ -19,6 +19,7 @@ Walk: `sql` calls these for DROP -> `dependencies.closure`.
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from tenure.base.errors import DependentObjects
 from tenure.catalog.changes.dependencies import (
     COLUMN,
     CONSTRAINT,
@@ -63,7 +64,6 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.drafts import Draft
-from tenure.catalog.errors import DependentObjects
 
 MANY = "desired object(s)"
 

@@ -7,7 +7,17 @@ it is one commit; else the commit is refused (55006).
 Walk: `object_changes` and `drops` ask before they give a name out.
 """
 
-from tenure.base.errors import UserError
+from tenure.base.errors import (
+    DuplicateDatabase,
+    DuplicateObject,
+    DuplicateRelation,
+    DuplicateSchema,
+    InvalidName,
+    ObjectInUse,
+    UndefinedDatabase,
+    UndefinedSchema,
+    UserError,
+)
 from tenure.catalog.changes.table_changes import CatalogBelow, descriptor_of
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
@@ -23,16 +33,6 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.drafts import Draft
 from tenure.catalog.descriptors.validation import NAME_BYTES_MAX
-from tenure.catalog.errors import (
-    DuplicateDatabase,
-    DuplicateObject,
-    DuplicateRelation,
-    DuplicateSchema,
-    InvalidName,
-    ObjectInUse,
-    UndefinedDatabase,
-    UndefinedSchema,
-)
 
 
 def require_free(draft: Draft, known: CatalogBelow, descriptor: AnyDescriptor) -> None:

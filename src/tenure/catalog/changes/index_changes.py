@@ -11,6 +11,14 @@ Walk: `sql` makes them, `catalog.changes.table_changes.alter` applies them.
 from collections import Counter
 from collections.abc import Iterable
 
+from tenure.base.errors import (
+    DependentObjects,
+    DuplicateColumn,
+    DuplicateRelation,
+    InvalidTable,
+    UndefinedColumn,
+    UndefinedObject,
+)
 from tenure.catalog.changes.table_parts import (
     DropKey,
     NamedKeyColumn,
@@ -36,14 +44,6 @@ from tenure.catalog.descriptors.definitions import (
     replace,
 )
 from tenure.catalog.descriptors.elements import is_adding
-from tenure.catalog.errors import (
-    DependentObjects,
-    DuplicateColumn,
-    DuplicateRelation,
-    InvalidTable,
-    UndefinedColumn,
-    UndefinedObject,
-)
 
 
 class AddIndex(TableChange, frozen=True):

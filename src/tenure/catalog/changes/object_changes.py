@@ -15,6 +15,7 @@ Walk: `sql` calls these for CREATE and ALTER ... RENAME; `catalog.changes.drops`
 
 from collections.abc import Sequence
 
+from tenure.base.errors import NotSupported
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.changes.free_names import database_of, require_free, schema_of
 from tenure.catalog.changes.index_changes import key_parts
@@ -48,7 +49,6 @@ from tenure.catalog.descriptors.definitions import (
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.drafts import Draft
 from tenure.catalog.descriptors.enum_members import added, enum_members, renamed
-from tenure.catalog.errors import NotSupported
 
 FIRST = 1
 """The version of a new descriptor, and the id of a new table's primary index."""

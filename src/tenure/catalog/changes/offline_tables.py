@@ -7,8 +7,8 @@ table refer to, or may soon, cannot be deleted: so what the import has found the
 Walk: `sql.names.session_names` and `table.foreign_keys` call `refuse_offline`.
 """
 
+from tenure.base.errors import WrongState
 from tenure.catalog.descriptors.definitions import DescriptorState, Table
-from tenure.catalog.errors import WrongState
 
 
 def refuse_offline(table: Table) -> None:

@@ -13,7 +13,7 @@ Walk: `sql` calls these for CREATE and ALTER SEQUENCE, for serial and identity c
 `catalog.changes.object_changes` moves sequences, and `catalog.changes.drops` drops them.
 """
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import InvalidParameter, NotSupported, UndefinedColumn, WrongState
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.changes.drops import disown
 from tenure.catalog.changes.free_names import require_free, schema_of
@@ -30,7 +30,6 @@ from tenure.catalog.descriptors.definitions import (
     replace,
 )
 from tenure.catalog.descriptors.drafts import Draft
-from tenure.catalog.errors import NotSupported, UndefinedColumn, WrongState
 from tenure.kv.records import Record
 
 RANGES = {"int2": (-(1 << 15), (1 << 15) - 1), "int4": (-(1 << 31), (1 << 31) - 1)}

@@ -23,6 +23,7 @@ Walk: `sql` calls `alter` for each part of an ALTER TABLE; `schema_change` publi
 from collections.abc import Iterator
 from typing import Protocol
 
+from tenure.base.errors import DependentObjects, NotSupported
 from tenure.catalog.changes.column_changes import (
     AddColumn,
     AddIdentity,
@@ -84,7 +85,6 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.drafts import Draft
 from tenure.catalog.descriptors.elements import finished
-from tenure.catalog.errors import DependentObjects, NotSupported
 
 __all__ = [
     "AddCheck",

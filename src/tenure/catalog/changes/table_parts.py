@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import TypeVar
 
+from tenure.base.errors import DuplicateObject, NotSupported, UndefinedColumn
 from tenure.catalog.descriptors.definitions import (
     Check,
     Column,
@@ -25,7 +26,6 @@ from tenure.catalog.descriptors.definitions import (
 from tenure.catalog.descriptors.elements import is_adding, is_validating
 from tenure.catalog.descriptors.takeovers import without_stale_inbound
 from tenure.catalog.descriptors.validation import NAME_BYTES_MAX
-from tenure.catalog.errors import DuplicateObject, NotSupported, UndefinedColumn
 from tenure.kv.records import Record
 
 E = TypeVar("E", Column, Index, Check, ForeignKey)

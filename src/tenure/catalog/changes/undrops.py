@@ -13,6 +13,7 @@ Walk: `sql` finds what was dropped in the store, and calls `undrop` with all tha
 
 from collections.abc import Iterable, Sequence
 
+from tenure.base.errors import NotSupported, ObjectInUse, UndefinedObject
 from tenure.catalog.changes.free_names import database_of, require_free, schema_of
 from tenure.catalog.changes.table_changes import (
     CatalogBelow,
@@ -36,7 +37,6 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.drafts import Draft
-from tenure.catalog.errors import NotSupported, ObjectInUse, UndefinedObject
 
 _KINDS = (Database, Schema, EnumType, SequenceDescriptor, Table, View)
 """In the order in which they come back."""

@@ -13,6 +13,7 @@ Walk: `sql` calls these for CREATE VIEW and ALTER VIEW; `catalog.changes.object_
 
 from collections.abc import Callable, Sequence
 
+from tenure.base.errors import DuplicateColumn, InvalidObject, InvalidTable, UndefinedColumn, WrongObjectType
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.changes.free_names import require_free, schema_of
 from tenure.catalog.changes.table_changes import CatalogBelow, descriptor_of, set_dependent
@@ -30,13 +31,6 @@ from tenure.catalog.descriptors.definitions import (
     replace,
 )
 from tenure.catalog.descriptors.drafts import Draft
-from tenure.catalog.errors import (
-    DuplicateColumn,
-    InvalidObject,
-    InvalidTable,
-    UndefinedColumn,
-    WrongKind,
-)
 
 
 def create_view(
@@ -148,7 +142,7 @@ def _holder(draft: Draft, known: CatalogBelow, view: View) -> View | None:
     if holder is None or is_dropped(holder) or place_of(holder) != place:
         return None
     if not isinstance(holder, View):
-        raise WrongKind(f'"{view.name}" is not a view')
+        raise WrongObjectType(f'"{view.name}" is not a view')
     return holder
 
 

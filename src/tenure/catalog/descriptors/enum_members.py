@@ -15,10 +15,9 @@ Walk: `object_changes` makes and extends enums with these.
 from collections import Counter
 from collections.abc import Sequence
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import DuplicateObject, InvalidName, InvalidParameter
 from tenure.catalog.descriptors.definitions import ElementState, EnumMember, EnumType, replace
 from tenure.catalog.descriptors.validation import NAME_BYTES_MAX
-from tenure.catalog.errors import DuplicateObject, InvalidName
 
 
 def enum_members(labels: Sequence[str]) -> tuple[EnumMember, ...]:

@@ -13,7 +13,7 @@ Walk: `catalog.changes.publisher` applies the differences.
 
 from collections.abc import Sequence
 
-from tenure.base.errors import UserError
+from tenure.base.errors import Duplicate, ObjectInUse
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
@@ -29,19 +29,6 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.kv.transaction import Transaction
-
-
-class NameTaken(UserError):
-    sqlstate = "42710"
-
-    def __init__(self, descriptor: AnyDescriptor) -> None:
-        kind, self.sqlstate = _TAKEN[type(descriptor)]
-        super().__init__(f'{kind} "{descriptor.name}" already exists')
-
-
-class NameDraining(UserError):
-    sqlstate = "55006"
-
 
 _TAKEN = {
     Database: ("database", "42P04"),
@@ -118,11 +105,11 @@ def _check_free(txn: Transaction, catalog: Catalog, place: NameKey, descriptor: 
         return
     holder = catalog.get(txn, id)
     if holder is not None and place in holder.draining:
-        raise NameDraining(
+        raise ObjectInUse(
             f'name "{place.name}" was given up by descriptor {id} and is still in use under older leases',
             hint="Give it up and take it in two transactions; SHOW BLOCKERS names those that use it.",
         )
-    raise NameTaken(descriptor)
+    raise Duplicate(descriptor)
 
 
 def _order(place: NameKey) -> tuple[int, int, str]:

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tenure.base.env import Event
-from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld
+from tenure.base.errors import BaseMoved, DescriptorChanged, SnapshotTooOld
 from tenure.base.settings import LEASE_DURATION, Settings
 from tenure.base.timestamp import Timestamp, seconds_between
 from tenure.catalog.descriptors.catalog_records import Catalog
@@ -42,14 +42,6 @@ LOOK = 0.05
 
 Pins = dict[int, Pin[Any]]
 """What one use pins, by descriptor."""
-
-
-class Changed(RetryError):
-    """A descriptor is leased in a version that came after the transaction began."""
-
-    def __init__(self, descriptor: AnyDescriptor) -> None:
-        super().__init__(f'"{descriptor.name}" has changed since the transaction began')
-        self.at = descriptor.modified_at
 
 
 STARTED_WITHIN = 1 << 30
@@ -137,7 +129,7 @@ class DescriptorLeases:
         if lease is None or self._is_over(lease):
             return None
         if read_at < lease.at:
-            raise Changed(lease.descriptor)
+            raise DescriptorChanged(lease.descriptor)
         return lease
 
     def _is_over(self, lease: DescriptorLease) -> bool:

@@ -22,11 +22,11 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from tenure.base.errors import RetryError
+from tenure.base.errors import ClusterFinalized, DescriptorChanged, RetryError
 from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
-from tenure.catalog.expiring_leases.descriptor_leases import Changed, DescriptorLeases, Pins
+from tenure.catalog.expiring_leases.descriptor_leases import DescriptorLeases, Pins
 from tenure.catalog.leases.blockers import ExpiringLeaseTable
 from tenure.catalog.leases.catalog_cache import CatalogView
 from tenure.catalog.leases.lease_pins import bound
@@ -40,10 +40,6 @@ LOOK_SECONDS = 1.0
 """How often a node looks whether the cluster is finalized, as long as it is not."""
 
 _log = logging.getLogger(__name__)
-
-
-class Finalized(RetryError):
-    """The cluster was finalized meanwhile: a fresh attempt needs no expiring lease."""
 
 
 class MixedLeases:
@@ -90,7 +86,7 @@ class MixedLeases:
             return None
         try:
             self._cover(use, wanted)
-        except Finalized:
+        except ClusterFinalized:
             self.finalize()
         try:
             return self._leases.pins.pin(use, id)
@@ -121,8 +117,8 @@ class MixedLeases:
                 raise RetryError(f'"{wanted.name}" has been dropped since the transaction began')
             if lease.descriptor.version != wanted.version:
                 self._uncover(use, [wanted.id])
-                raise Changed(lease.descriptor)
-        except Changed as changed:
+                raise DescriptorChanged(lease.descriptor)
+        except DescriptorChanged as changed:
             if self._leases.newest_at() < changed.at:
                 self._leases.renew()
             raise

@@ -49,10 +49,6 @@ MOMENT_SECONDS = 0.2
 _log = logging.getLogger(__name__)
 
 
-class LockTimeout(LockNotAvailable):
-    """A schema change has waited for leases as long as it was to."""
-
-
 class LeaseWaiter(NamedTuple):
     """In whose name a wait is: a transaction, or a job that has none open."""
 
@@ -101,7 +97,7 @@ class LeaseWaits:
     def await_gone(
         self, awaited: Sequence[Awaited], waiter: LeaseWaiter, *, timeout: float | None = None
     ) -> None:
-        """Returns when no older lease covers any of these; LockTimeout after `timeout`."""
+        """Returns when no older lease covers any of these; LockNotAvailable after `timeout`."""
         if waiter.use is not None:
             waiter.use.give_up([each.descriptor for each in awaited])
         if self._look(awaited) is None:
@@ -247,7 +243,7 @@ class _Waiting:
     def _check_timeout(self, waited: float) -> None:
         if self._timeout is not None and waited >= self._timeout:
             blockers = self._waits.blockers(self._awaited)
-            raise LockTimeout(
+            raise LockNotAvailable(
                 f"still in use after {waited:.1f} s by {describe(blockers)}",
                 hint="SHOW BLOCKERS names the transactions, also idle ones; end them, or wait longer.",
             )

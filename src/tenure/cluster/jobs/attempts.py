@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from tenure.base.errors import (
     DiskFull,
+    FenceLost,
     NoPermission,
     OutcomeUnknown,
     RetryError,
@@ -24,7 +25,6 @@ from tenure.base.errors import (
     for_operator,
 )
 from tenure.cluster.jobs.job_records import DETAIL
-from tenure.cluster.jobs.job_table import FenceLost
 from tenure.cluster.jobs.runs import JobKind, Lacking, Run, Stopped
 
 RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 300.0

@@ -13,11 +13,11 @@ function, then `Jobs.step`.
 import logging
 from collections.abc import Callable, Mapping
 
-from tenure.base.errors import SessionLost, for_operator
+from tenure.base.errors import FenceLost, SessionLost, for_operator
 from tenure.base.timestamp import add_seconds
 from tenure.cluster.jobs.attempts import PASSING, attempt, retry_seconds
 from tenure.cluster.jobs.job_states import JobState
-from tenure.cluster.jobs.job_table import FenceLost, Jobs
+from tenure.cluster.jobs.job_table import Jobs
 from tenure.cluster.jobs.runs import JobKind, Lacking, Run, Stopped
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction

@@ -17,7 +17,7 @@ Walk: `cluster.jobs.job_table` asks `check_step` before each write of a state.
 
 from enum import Enum
 
-from tenure.base.errors import UserError
+from tenure.base.errors import IllegalStep
 
 
 class JobState(Enum):
@@ -69,10 +69,6 @@ GIVEN_UP = frozenset(
 
 CLAIMABLE = frozenset(STEPS) - TERMINAL - {JobState.PAUSED}
 """States in which somebody has something to do."""
-
-
-class IllegalStep(UserError):
-    sqlstate = "55000"
 
 
 def check_step(job: int, former: JobState, state: JobState) -> None:

@@ -27,7 +27,7 @@ Walk: statements call `create`, `request_pause`, `resume`, `request_cancel`; `cl
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tenure.base.clock import Clock
-from tenure.base.errors import TenureError, UserError
+from tenure.base.errors import FenceLost, UnknownJob
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.cluster.jobs.claims import Claims, SessionClaims
 from tenure.cluster.jobs.job_records import NOBODY, Fence, Job, JobControl, JobProgress
@@ -49,16 +49,6 @@ PAST_ERROR_CHARS_MAX = 200
 with every claim and step, and read by every node."""
 
 __all__ = ["NOBODY", "Fence", "FenceLost", "Job", "JobControl", "JobProgress", "Jobs", "UnknownJob"]
-
-
-class FenceLost(TenureError):
-    """The run may no longer write: its claim moved on, or its job was asked to stop."""
-
-    sqlstate = "57P01"
-
-
-class UnknownJob(UserError):
-    sqlstate = "42704"
 
 
 class Jobs:

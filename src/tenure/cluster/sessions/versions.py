@@ -21,7 +21,7 @@ version is not raised past an instance that is there.
 Walk: `liveness` calls `join` in the transaction that makes its session; SET calls `finalize`.
 """
 
-from tenure.base.errors import NewerFormat, UserError
+from tenure.base.errors import NewerFormat, OlderInstances
 from tenure.base.settings import VERSION
 from tenure.cluster.sessions.session_records import Sessions
 from tenure.cluster.settings import StoredSetting
@@ -35,10 +35,6 @@ PROGRAM = 2
 
 OLDEST = 1
 """The oldest version it can still be told to be, and share a cluster with."""
-
-
-class OlderInstances(UserError):
-    sqlstate = "55000"
 
 
 class Versions:

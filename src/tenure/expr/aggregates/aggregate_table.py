@@ -11,9 +11,9 @@ an aggregate by its id.
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from tenure.base.errors import UndefinedFunction
 from tenure.expr.aggregates import collecting_aggregates, ordered_sets, regressions, sums
 from tenure.expr.aggregates.aggregate import AggregateFunction, Steps, folding
-from tenure.expr.errors import UndefinedFunction
 from tenure.expr.tree.overload_resolution import choose, type_named
 from tenure.expr.types.datatype import Datum, Type
 

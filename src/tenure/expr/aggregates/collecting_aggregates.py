@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from tenure.base.errors import InvalidParameter, UserError
+from tenure.base.errors import ArraySizesDiffer, InvalidParameter, NullNotAllowed, UserError
 from tenure.base.interruptible import paced
 from tenure.expr.aggregates.aggregate import AggregateFunction, Steps
-from tenure.expr.errors import ArraySizesDiffer, NullNotAllowed
 from tenure.expr.functions.function import Context
 from tenure.expr.functions.json_making import json_text_of, jsonb_object, jsonb_value_of, member_name
 from tenure.expr.types.arrays import ArrayOf, dimensions

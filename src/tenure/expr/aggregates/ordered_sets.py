@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from math import ceil, floor
 from typing import Any
 
+from tenure.base.errors import OutOfRange
 from tenure.expr.aggregates.aggregate import AggregateFunction, Steps
-from tenure.expr.errors import OutOfRange
 from tenure.expr.functions.time_arithmetic import add, negated, scaled
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.interval import Interval

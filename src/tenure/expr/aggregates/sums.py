@@ -12,8 +12,8 @@ from decimal import Decimal
 from math import inf, isqrt, nan, sqrt
 from typing import Any
 
+from tenure.base.errors import OutOfRange
 from tenure.expr.aggregates.aggregate import AggregateFunction, Steps, folding
-from tenure.expr.errors import OutOfRange
 from tenure.expr.functions.arithmetic import (
     NAN,
     division_scale,

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tenure.base.errors import UserError
+from tenure.base.errors import InvalidNthValue, InvalidNtile
 from tenure.expr.tree.overload_resolution import choose, type_named
 from tenure.expr.types.datatype import Datum, Type
 
@@ -94,21 +94,13 @@ def _percent_rank(window: Window) -> Column:
     return [first / others if others else 0.0 for first, _ in window.peers]
 
 
-class _NtileError(UserError):
-    sqlstate = "22014"
-
-
-class _NthValueError(UserError):
-    sqlstate = "22016"
-
-
 def _ntile(window: Window, buckets: Column) -> Column:
     """Buckets of equal size, the first ones one greater where it does not come out even."""
     count = buckets[0]
     if count is None:
         return [None] * window.size
     if count <= 0:
-        raise _NtileError("argument of ntile must be greater than zero")
+        raise InvalidNtile("argument of ntile must be greater than zero")
     size, greater = divmod(window.size, count)
     edge = greater * (size + 1)
     return [
@@ -142,7 +134,7 @@ def _nth_value(window: Window, of: Column, places: Column) -> Column:
     result: list[Datum] = []
     for place, frame in zip(places, window.frames, strict=True):
         if place is not None and place <= 0:
-            raise _NthValueError("argument of nth_value must be greater than zero")
+            raise InvalidNthValue("argument of nth_value must be greater than zero")
         result.append(of[frame[place - 1]] if place is not None and place <= len(frame) else None)
     return result
 

@@ -6,14 +6,10 @@ Walk: `sql.text.copy_text` and `pipeline.reading.copy_rows` call these.
 import re
 from functools import lru_cache
 
-from tenure.base.errors import UserError
+from tenure.base.errors import UnknownCharacter
 
 _ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.S)
-
-
-class BadText(UserError):
-    sqlstate = "22021"
 
 
 def unescaped(field: str) -> str:
@@ -22,7 +18,9 @@ def unescaped(field: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise BadText(f'invalid byte sequence for encoding "UTF8": 0x{data[error.start]:02x}') from error
+        raise UnknownCharacter(
+            f'invalid byte sequence for encoding "UTF8": 0x{data[error.start]:02x}'
+        ) from error
 
 
 def _escaped(found: re.Match[bytes]) -> bytes:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
+from tenure.base.errors import LimitExceeded
 from tenure.base.interruptible import STEPS_PER_CHECK, check_now
-from tenure.expr.errors import LimitExceeded
 
 PATTERN_CHARS_MAX = 1 << 17
 """A pattern takes some hundred times its length while it is worked through."""

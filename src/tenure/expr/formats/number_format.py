@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from math import copysign, isfinite
 
-from tenure.base.errors import UserError
+from tenure.base.errors import InvalidText, OutOfRange, SyntaxFault
 from tenure.base.interruptible import paced
-from tenure.expr.errors import InvalidText, OutOfRange
 from tenure.expr.formats.format_pattern import PatternPiece, kept, ordinal, pieces
 from tenure.expr.functions.arithmetic import numeric_multiply
 from tenure.expr.types.numbers import fits, rounded
@@ -38,10 +37,6 @@ _INT4_MIN = -(1 << 31)
 
 _END = "\0"
 """Where the digits have ended, PostgreSQL writes the end of the text: nothing is seen behind it."""
-
-
-class _BadPattern(UserError):
-    sqlstate = "42601"
 
 
 @dataclass
@@ -72,24 +67,24 @@ def _note(shape: NumberPattern, key: str) -> None:
     flags = shape.flags
     if "E" in flags:
         is_again = key == "EEEE"
-        raise _BadPattern('cannot use "EEEE" twice' if is_again else '"EEEE" must be the last pattern used')
+        raise SyntaxFault('cannot use "EEEE" twice' if is_again else '"EEEE" must be the last pattern used')
     if key in ("9", "0"):
         _note_digit(shape, key)
     elif key in ("D", "."):
         if "." in flags:
-            raise _BadPattern("multiple decimal points")
+            raise SyntaxFault("multiple decimal points")
         if "V" in flags:
-            raise _BadPattern('cannot use "V" and decimal point together')
+            raise SyntaxFault('cannot use "V" and decimal point together')
         flags.add(".")
     elif key in ("S", "MI", "PL", "SG", "PR"):
         _note_sign(shape, key)
     elif key == "V":
         if "." in flags:
-            raise _BadPattern('cannot use "V" and decimal point together')
+            raise SyntaxFault('cannot use "V" and decimal point together')
         flags.add("V")
     elif key == "EEEE":
         if flags & {"B", "FM", "S", "MI", "PL", "PR", "RN", "V"}:
-            raise _BadPattern(
+            raise SyntaxFault(
                 '"EEEE" is incompatible with other formats',
                 detail='"EEEE" may only be used together with digit and decimal point patterns.',
             )
@@ -98,17 +93,17 @@ def _note(shape: NumberPattern, key: str) -> None:
         flags.add(key)
     elif key == "RN":
         if "RN" in flags:
-            raise _BadPattern('cannot use "RN" twice')
+            raise SyntaxFault('cannot use "RN" twice')
         flags.add("RN")
     if "RN" in flags and (flags - {"RN", "FM"} or shape.zero_start is not None):
-        raise _BadPattern(
+        raise SyntaxFault(
             '"RN" is incompatible with other formats', detail='"RN" may only be used together with "FM".'
         )
 
 
 def _note_digit(shape: NumberPattern, key: str) -> None:
     if "PR" in shape.flags:
-        raise _BadPattern(f'"{key}" must be ahead of "PR"')
+        raise SyntaxFault(f'"{key}" must be ahead of "PR"')
     if key == "9" and "V" in shape.flags:
         shape.multiplied += 1
         return
@@ -125,12 +120,12 @@ def _note_digit(shape: NumberPattern, key: str) -> None:
 def _note_sign(shape: NumberPattern, key: str) -> None:
     flags = shape.flags
     if key == "PR" and flags & {"S", "MI", "PL"}:
-        raise _BadPattern('cannot use "PR" and "S"/"PL"/"MI"/"SG" together')
+        raise SyntaxFault('cannot use "PR" and "S"/"PL"/"MI"/"SG" together')
     if "S" in flags:
-        raise _BadPattern('cannot use "S" twice' if key == "S" else f'cannot use "S" and "{key}" together')
+        raise SyntaxFault('cannot use "S" twice' if key == "S" else f'cannot use "S" and "{key}" together')
     if key == "S":
         if flags & {"MI", "PL", "PR"}:
-            raise _BadPattern('cannot use "S" and "PL"/"MI"/"SG"/"PR" together')
+            raise SyntaxFault('cannot use "S" and "PL"/"MI"/"SG"/"PR" together')
         flags.add("S")
         shape.sign_place = "after" if "." in flags else "before"
         shape.before_sign = shape.before

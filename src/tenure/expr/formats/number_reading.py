@@ -10,8 +10,8 @@ Walk: `expr.formats.format_functions` lists the function; `expr.formats.number_f
 
 from decimal import Decimal
 
+from tenure.base.errors import NotSupported, OutOfRange
 from tenure.base.interruptible import paced
-from tenure.expr.errors import NotSupported, OutOfRange
 from tenure.expr.formats.number_format import NumberPattern, shape_of
 from tenure.expr.functions.arithmetic import numeric_multiply
 from tenure.expr.functions.math_functions import numeric_power

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
+from tenure.base.errors import InvalidDatetime
 from tenure.base.interruptible import paced
-from tenure.expr.errors import InvalidDatetime
 from tenure.expr.formats.format_pattern import kept, ordinal, pieces
 from tenure.expr.functions.julian_days import IsoDay, iso_day, julian_day
 from tenure.expr.functions.time_arithmetic import trunc_divide

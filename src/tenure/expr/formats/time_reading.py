@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone, tzinfo
 
-from tenure.expr.errors import DatetimeOverflow, InvalidDatetime, NotSupported
+from tenure.base.errors import DatetimeOverflow, InvalidDatetime, InvalidZoneOffset, NotSupported
 from tenure.expr.formats.time_format import DAYS, MONTHS, ROMANS, FormatField, fields
 from tenure.expr.types.time_decoding import JULIAN_OF_ORDINAL_0
 from tenure.expr.types.time_types import timestamp_of
@@ -315,15 +315,11 @@ class _Reader:
             return None
         hours, minutes = self.numbers.get("TZH", 0), self.numbers.get("TZM", 0)
         if not 0 <= hours <= _ZONE_HOURS_MAX or not 0 <= minutes < 60:
-            raise _ZoneOverflow(f'time zone displacement out of range: "{self.text}"')
+            raise InvalidZoneOffset(f'time zone displacement out of range: "{self.text}"')
         return timezone(self.zone_sign * timedelta(hours=hours, minutes=minutes))
 
     def _out_of_range(self) -> DatetimeOverflow:
         return DatetimeOverflow(f'date/time field value out of range: "{self.text}"')
-
-
-class _ZoneOverflow(InvalidDatetime):
-    sqlstate = "22009"
 
 
 def _is_separator(text: str) -> bool:

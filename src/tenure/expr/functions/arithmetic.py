@@ -13,7 +13,7 @@ from decimal import ROUND_DOWN, Decimal
 from itertools import product
 from math import inf
 
-from tenure.expr.errors import DivisionByZero, OutOfRange
+from tenure.base.errors import DivisionByZero, OutOfRange
 from tenure.expr.functions.function import Function
 from tenure.expr.types.big_numbers import EXACT
 from tenure.expr.types.floats import to_float4

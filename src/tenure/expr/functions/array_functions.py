@@ -10,8 +10,15 @@ from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
+from tenure.base.errors import (
+    ArraySizesDiffer,
+    LimitExceeded,
+    NotOneDimension,
+    NotSupported,
+    NullNotAllowed,
+    SubscriptError,
+)
 from tenure.base.interruptible import paced
-from tenure.expr.errors import ArraySizesDiffer, LimitExceeded, NotSupported, NullNotAllowed, SubscriptError
 from tenure.expr.functions.function import Context, Function, Volatility, function
 from tenure.expr.types.array_text import DIMENSIONS_MAX, fold
 from tenure.expr.types.arrays import ArrayOf, check_shape, dimensions, flatten
@@ -137,13 +144,9 @@ def _prepend(each: Datum, array: Datum) -> Datum:
     return (each, *(array or ()))
 
 
-class _NotOneDimension(ArraySizesDiffer):
-    sqlstate = "22000"
-
-
 def _refuse_dimensions(array: Datum) -> None:
     if array and len(dimensions(array)) > 1:
-        raise _NotOneDimension("argument must be empty or one-dimensional array")
+        raise NotOneDimension("argument must be empty or one-dimensional array")
 
 
 def _join(a: Datum, b: Datum) -> Datum:

@@ -7,7 +7,7 @@ Walk: `expr.function_table` lists these; `sql.session.session_facts` answers.
 
 from collections.abc import Callable, Iterator
 
-from tenure.expr.errors import NotSupported
+from tenure.base.errors import NotSupported
 from tenure.expr.functions.function import Context, Function, Volatility
 from tenure.expr.types.datatype import Datum
 

@@ -9,8 +9,7 @@ Walk: `expr.function_table` lists these.
 import re
 from collections.abc import Iterator
 
-from tenure.base.errors import InvalidParameter
-from tenure.expr.errors import NotSupported, UnknownCharacter, UntranslatableCharacter
+from tenure.base.errors import InvalidParameter, NotSupported, UnknownCharacter, UntranslatableCharacter
 from tenure.expr.functions.function import Function, function
 from tenure.expr.types.strings import check_characters
 

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Protocol
 from uuid import UUID
 
-from tenure.expr.errors import NotSupported
+from tenure.base.errors import NotSupported
 from tenure.expr.types.datatype import Datum
 
 _RANDOM_MASK = 2**52 - 1

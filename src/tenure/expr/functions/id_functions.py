@@ -11,9 +11,8 @@ from decimal import Decimal
 from functools import partial
 from uuid import UUID
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import DatetimeOverflow, InvalidParameter
 from tenure.base.interruptible import paced
-from tenure.expr.errors import DatetimeOverflow
 from tenure.expr.functions.arithmetic import scale_of
 from tenure.expr.functions.function import Context, Function, Volatility, function
 from tenure.expr.functions.time_arithmetic import add_interval

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import ArraySizesDiffer, InvalidParameter, NullNotAllowed
 from tenure.base.interruptible import paced
-from tenure.expr.errors import ArraySizesDiffer, NullNotAllowed
 from tenure.expr.functions.function import Context, Function, Volatility, function
 from tenure.expr.functions.json_making import json_text_of, jsonb_object, jsonb_value_of, member_name
 from tenure.expr.types.arrays import dimensions, flatten

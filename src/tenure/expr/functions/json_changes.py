@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import ArraySizesDiffer, InvalidParameter, InvalidText, NullNotAllowed
 from tenure.base.interruptible import paced
-from tenure.expr.errors import ArraySizesDiffer, InvalidText, NullNotAllowed
 from tenure.expr.functions.function import Function, function
 from tenure.expr.functions.json_functions import raw_members
 from tenure.expr.types.arrays import dimensions

@@ -14,9 +14,8 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import ArraySizesDiffer, InvalidParameter
 from tenure.base.interruptible import STEPS_PER_CHECK, check_now, paced
-from tenure.expr.errors import ArraySizesDiffer
 from tenure.expr.functions.function import Function, function
 from tenure.expr.types.arrays import dimensions, flatten
 from tenure.expr.types.casts import jsonb_kind

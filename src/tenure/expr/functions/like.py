@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from tenure.base.errors import InvalidEscape, LimitExceeded
 from tenure.base.interruptible import STEPS_PER_CHECK, check_now, paced
-from tenure.expr.errors import InvalidEscape, LimitExceeded
 from tenure.expr.functions.function import Function, function
 from tenure.expr.functions.letters import lower
 

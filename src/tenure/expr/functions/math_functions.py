@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from math import inf, isqrt
 
-from tenure.expr.errors import InvalidPower, OutOfRange
+from tenure.base.errors import InvalidPower, OutOfRange
 from tenure.expr.functions.arithmetic import (
     DISPLAY_SCALE_MAX,
     NAN,

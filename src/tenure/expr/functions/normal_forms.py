@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from typing import Literal
 from unicodedata import is_normalized, normalize
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import InvalidParameter, LimitExceeded
 from tenure.base.interruptible import check_now
-from tenure.expr.errors import LimitExceeded
 from tenure.expr.functions.function import Function, function
 from tenure.expr.types.text_slices import SLICE
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import partial
 
-from tenure.base.errors import InvalidParameter
-from tenure.expr.errors import NotSupported, UndefinedObject
+from tenure.base.errors import InvalidParameter, NotSupported, UndefinedObject
 from tenure.expr.functions.function import Context, Function, Volatility, function
 from tenure.expr.types.arrays import ArrayOf
 from tenure.expr.types.datatype import Datum, Type

@@ -10,9 +10,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from hashlib import md5, sha224, sha256, sha384, sha512
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import InvalidParameter, LimitExceeded, SubscriptError, SyntaxFault
 from tenure.base.interruptible import paced
-from tenure.expr.errors import InvalidText, LimitExceeded, SubscriptError
 from tenure.expr.functions import normal_forms
 from tenure.expr.functions.function import Function, function
 from tenure.expr.types.strings import bytes_escaped, bytes_from_hex, bytes_unescaped, check_characters
@@ -161,10 +160,6 @@ def _set_bit(data: bytes, at: int, value: int) -> bytes:
 _UNICODE = re.compile(r"\\(?:(\\)|([0-9a-fA-F]{4})|u([0-9a-fA-F]{4})|\+([0-9a-fA-F]{6})|U([0-9a-fA-F]{8})|)")
 
 
-class _BadUnicode(InvalidText):
-    sqlstate = "42601"
-
-
 def _unistr(text: str) -> str:
     """Backslash and a code point in hexadecimal; pairs of surrogates become one character."""
 
@@ -173,11 +168,11 @@ def _unistr(text: str) -> str:
             return "\\"
         digits = next((each for each in found.groups()[1:] if each), None)
         if digits is None or int(digits, 16) > CODE_POINT_MAX:
-            raise _BadUnicode("invalid Unicode escape")
+            raise SyntaxFault("invalid Unicode escape")
         return chr(int(digits, 16))
 
     raw = substituted(_UNICODE, character, text)
     try:
         return check_characters(raw.encode("utf-16", "surrogatepass").decode("utf-16"))
     except UnicodeDecodeError:
-        raise _BadUnicode("invalid Unicode surrogate pair") from None
+        raise SyntaxFault("invalid Unicode surrogate pair") from None

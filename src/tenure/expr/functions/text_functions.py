@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import InvalidParameter, OutOfRange, SubstringError
 from tenure.base.interruptible import paced, paced_all
 from tenure.base.memory import LARGE_BYTES
-from tenure.expr.errors import OutOfRange, SubstringError
 from tenure.expr.functions import like
 from tenure.expr.functions.function import Function, function
 from tenure.expr.functions.letters import initcap, lower, upper

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import tzinfo
 from functools import partial
 
-from tenure.base.errors import InvalidParameter
-from tenure.expr.errors import NullNotAllowed, OutOfRange
+from tenure.base.errors import InvalidParameter, InvalidText, NullNotAllowed, OutOfRange
 from tenure.expr.functions.function import Context, Function, Volatility, function
 from tenure.expr.types.casts import ASSIGNMENT, cast_function, zoned_cast
 from tenure.expr.types.datatype import Datum, Type
@@ -145,7 +144,7 @@ class _Formatter:
         try:
             number = int(width)
         except ValueError:
-            raise _BadWidth(f'invalid input syntax for type integer: "{width}"') from None
+            raise InvalidText(f'invalid input syntax for type integer: "{width}"') from None
         if number == -(1 << 31):
             raise OutOfRange("number is out of range")
         return number
@@ -161,7 +160,7 @@ class _Formatter:
 
     def _number(self, digits: str) -> int:
         if len(digits) > 9:
-            raise _TooGreat("number is out of range")
+            raise OutOfRange("number is out of range")
         return int(digits)
 
     def _written(self, letter: str, text: str | None) -> str:
@@ -172,11 +171,3 @@ class _Formatter:
         if letter == "L":
             return _quote_nullable(text)
         return text or ""
-
-
-class _BadWidth(InvalidParameter):
-    sqlstate = "22P02"
-
-
-class _TooGreat(InvalidParameter):
-    sqlstate = "22003"

@@ -17,7 +17,7 @@ from functools import partial
 from math import inf, trunc
 from typing import TypeVar
 
-from tenure.expr.errors import DatetimeOverflow, DivisionByZero, NotSupported
+from tenure.base.errors import DatetimeOverflow, DivisionByZero, NotSupported
 from tenure.expr.functions.function import Context, Function, Volatility, function
 from tenure.expr.types.interval import MICROS_PER_DAY, Interval, checked
 from tenure.expr.types.numbers import fits

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
 from functools import partial
 
-from tenure.base.errors import InvalidParameter
-from tenure.expr.errors import NotSupported
+from tenure.base.errors import InvalidParameter, NotSupported
 from tenure.expr.functions.function import Context, Function, Volatility, function
 from tenure.expr.functions.time_arithmetic import negated, trunc_divide
 from tenure.expr.types.interval import MICROS_PER_DAY, Interval, checked

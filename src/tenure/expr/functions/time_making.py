@@ -14,8 +14,7 @@ from itertools import product
 from math import inf, isfinite
 from typing import Any
 
-from tenure.base.errors import InvalidParameter
-from tenure.expr.errors import DatetimeOverflow, NotSupported, OutOfRange
+from tenure.base.errors import DatetimeOverflow, InvalidParameter, NotSupported, OutOfRange
 from tenure.expr.functions.function import Context, Function, Volatility, function
 from tenure.expr.functions.time_arithmetic import add_interval, add_interval_in, add_to_time, negated
 from tenure.expr.types.interval import MICROS_PER_DAY, MICROS_PER_SECOND, Interval, checked
@@ -140,14 +139,10 @@ def _bin(width: Interval, at: datetime, origin: datetime) -> datetime:
         raise NotSupported("timestamps cannot be binned into intervals containing months or years")
     step = width.days * MICROS_PER_DAY + width.micros
     if step <= 0:
-        raise _BinError("stride must be greater than zero")
+        raise DatetimeOverflow("stride must be greater than zero")
     first, since = micros_of(origin), micros_of(at) - micros_of(origin)
     start = first + since // step * step
     return timestamp_of(start) if at.tzinfo is None else instant_of(start)
-
-
-class _BinError(DatetimeOverflow):
-    sqlstate = "22008"
 
 
 def _itself(by: Interval) -> Interval:

@@ -12,8 +12,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from tenure.base.errors import InvalidParameter, UserError
-from tenure.expr.errors import NotSupported
+from tenure.base.errors import InvalidParameter, NotSupported, UserError
 from tenure.expr.functions.arithmetic import numeric_add, numeric_divide
 from tenure.expr.functions.function import Context, Function, Volatility, function
 from tenure.expr.functions.time_arithmetic import trunc_divide

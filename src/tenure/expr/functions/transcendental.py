@@ -12,8 +12,14 @@ from decimal import Decimal
 from functools import partial
 from math import inf, isinf, isnan
 
-from tenure.base.errors import UserError
-from tenure.expr.errors import ArraySizesDiffer, DivisionByZero, NullNotAllowed, OutOfRange
+from tenure.base.errors import (
+    ArraySizesDiffer,
+    DivisionByZero,
+    InvalidBucketCount,
+    InvalidLogarithm,
+    NullNotAllowed,
+    OutOfRange,
+)
 from tenure.expr.functions.arithmetic import (
     DISPLAY_SCALE_MAX,
     NAN,
@@ -63,15 +69,11 @@ def _logarithms() -> Iterator[Function]:
         yield function(name, "float8 -> float8", math.cbrt)
 
 
-class _InvalidLogarithm(UserError):
-    sqlstate = "2201E"
-
-
 def _check_logarithm(value: Decimal | float) -> None:
     if value == 0:
-        raise _InvalidLogarithm("cannot take logarithm of zero")
+        raise InvalidLogarithm("cannot take logarithm of zero")
     if value < 0:
-        raise _InvalidLogarithm("cannot take logarithm of a negative number")
+        raise InvalidLogarithm("cannot take logarithm of a negative number")
 
 
 def _float_log(run: Callable[[float], float], value: float) -> float:
@@ -138,7 +140,7 @@ def numeric_log(base: Decimal, value: Decimal) -> Decimal:
         return NAN
     for each in (base, value):
         if each < 0:
-            raise _InvalidLogarithm("cannot take logarithm of a negative number")
+            raise InvalidLogarithm("cannot take logarithm of a negative number")
     for each in (base, value):
         _check_logarithm(each)
     if base.is_infinite():
@@ -256,17 +258,13 @@ def _buckets() -> Iterator[Function]:
     yield Function("width_bucket", arguments, "int4", _array_bucket, wants_types=True)
 
 
-class _BucketError(UserError):
-    sqlstate = "2201G"
-
-
 def _check_buckets(low: float | Decimal, high: float | Decimal, count: int) -> None:
     if count <= 0:
-        raise _BucketError("count must be greater than zero")
+        raise InvalidBucketCount("count must be greater than zero")
     if abs(low) == inf or abs(high) == inf:
-        raise _BucketError("lower and upper bounds must be finite")
+        raise InvalidBucketCount("lower and upper bounds must be finite")
     if low == high:
-        raise _BucketError("lower bound cannot equal upper bound")
+        raise InvalidBucketCount("lower bound cannot equal upper bound")
 
 
 def _beyond(count: int) -> int:
@@ -275,7 +273,7 @@ def _beyond(count: int) -> int:
 
 def _float_bucket(value: float, low: float, high: float, count: int) -> int:
     if count > 0 and (isnan(value) or isnan(low) or isnan(high)):
-        raise _BucketError("operand, lower bound, and upper bound cannot be NaN")
+        raise InvalidBucketCount("operand, lower bound, and upper bound cannot be NaN")
     _check_buckets(low, high, count)
     start, end, at = (low, high, value) if low < high else (-low, -high, -value)
     if at < start:
@@ -289,7 +287,7 @@ def _float_bucket(value: float, low: float, high: float, count: int) -> int:
 
 def _numeric_bucket(value: Decimal, low: Decimal, high: Decimal, count: int) -> int:
     if count > 0 and (value.is_nan() or low.is_nan() or high.is_nan()):
-        raise _BucketError("operand, lower bound, and upper bound cannot be NaN")
+        raise InvalidBucketCount("operand, lower bound, and upper bound cannot be NaN")
     _check_buckets(low, high, count)
     if low > high:
         value, low, high = value.copy_negate(), low.copy_negate(), high.copy_negate()

@@ -18,9 +18,9 @@ from typing import Any
 
 import re2
 
+from tenure.base.errors import InvalidRegex, LimitExceeded, NotSupported
 from tenure.base.interruptible import check_now
-from tenure.expr.errors import LimitExceeded, NotSupported
-from tenure.expr.patterns.regex_syntax import InvalidRegex, RegexOptions, Translated, translate
+from tenure.expr.patterns.regex_syntax import RegexOptions, Translated, translate
 
 COMPILED_MAX = 64
 """Expressions that stay compiled: each may keep as much memory as it may take."""

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import InvalidEscape, InvalidParameter, NotSupported
 from tenure.base.interruptible import paced
 from tenure.base.memory import LARGE_BYTES
-from tenure.expr.errors import InvalidEscape, NotSupported
 from tenure.expr.functions.function import Function, function
 from tenure.expr.functions.set_function import SetFunction
 from tenure.expr.patterns.regex import Regex, compile_regex

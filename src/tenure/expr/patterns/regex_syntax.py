@@ -13,9 +13,8 @@ Walk: `expr.patterns.regex` calls `translate`.
 import re
 from typing import NamedTuple
 
-from tenure.base.errors import InvalidParameter, UserError
+from tenure.base.errors import InvalidParameter, InvalidRegex, NotSupported
 from tenure.base.interruptible import STEPS_PER_CHECK, check_now
-from tenure.expr.errors import NotSupported
 
 REPEAT_MAX = 255
 """PostgreSQL's DUPMAX."""
@@ -51,13 +50,6 @@ _LETTERS = {
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{(\d+)(,(\d*))?\})(\?)?")
 _NUMBERED = re.compile(r"u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]+)")
 _OPTIONS = "bceimnpqstwx"
-
-
-class InvalidRegex(UserError):
-    sqlstate = "2201B"
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"invalid regular expression: {reason}")
 
 
 class RegexOptions(NamedTuple):

@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tenure.base.errors import UserError
+from tenure.base.errors import CannotCast, DatatypeMismatch, UndefinedFunction, UserError, WrongObjectType
 from tenure.catalog.descriptors.definitions import TypeRef
-from tenure.expr.errors import CannotCast, DatatypeMismatch, UndefinedFunction
 from tenure.expr.function_table import functions_named
 from tenure.expr.tree.expressions import (
     And,
@@ -286,14 +285,10 @@ def quantified(name: str, operand: Typed, array: Typed, *, is_all: bool = False)
     elif isinstance(array.type, ArrayOf):
         element = array.type.element
     else:
-        raise _NotAnArray("op ANY/ALL (array) requires array on right side")
+        raise WrongObjectType("op ANY/ALL (array) requires array on right side")
     function, (left, right) = resolve(name, [operand.type, element])
     cast_array = coerce(array, array_of(right))
     return Typed(Quantified(function.id, coerce(operand, left).node, cast_array.node, is_all), BOOL)
-
-
-class _NotAnArray(DatatypeMismatch):
-    sqlstate = "42809"
 
 
 def make_array(*elements: Typed) -> Typed:

@@ -18,7 +18,7 @@ results.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tenure.expr.errors import DatatypeMismatch, InvalidDefinition, UndefinedColumn
+from tenure.base.errors import DatatypeMismatch, InvalidObject, UndefinedColumn
 from tenure.expr.function_table import function_with_id
 from tenure.expr.functions.function import Context, Function, Volatility
 from tenure.expr.tree.closures import (
@@ -88,7 +88,7 @@ def volatility(tree: Node) -> Volatility:
 def require_immutable(tree: Node, what: str) -> None:
     """`what` is where it stands: "index predicate", "check constraint"."""
     if volatility(tree) is not Volatility.IMMUTABLE:
-        raise InvalidDefinition(f"functions in {what} must be marked IMMUTABLE")
+        raise InvalidObject(f"functions in {what} must be marked IMMUTABLE")
 
 
 class _Compiler:

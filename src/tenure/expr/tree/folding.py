@@ -18,8 +18,7 @@ Walk: `sql.plans.constant_errors` keeps the expressions that `has_constants`; `s
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from tenure.base.errors import UserError
-from tenure.expr.errors import NotSupported
+from tenure.base.errors import NotSupported, UserError
 from tenure.expr.function_table import function_with_id
 from tenure.expr.functions.function import Context, Volatility
 from tenure.expr.tree.compiled import check, compile

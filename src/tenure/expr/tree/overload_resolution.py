@@ -20,15 +20,16 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Protocol, TypeVar
 
-from tenure.catalog.descriptors.definitions import TypeRef, replace
-from tenure.expr.errors import (
+from tenure.base.errors import (
     AmbiguousFunction,
+    CannotMatch,
     DatatypeMismatch,
-    IndeterminateType,
     NotSupported,
     UndefinedFunction,
     UndefinedObject,
+    UntypedLiteral,
 )
+from tenure.catalog.descriptors.definitions import TypeRef, replace
 from tenure.expr.function_table import functions_named
 from tenure.expr.functions.function import Function
 from tenure.expr.types.absent_types import CATEGORIES, PREFERRED, Foreign, foreign_overloads
@@ -125,10 +126,6 @@ def common_type(types: Sequence[Type], what: str) -> Type:
     return chosen
 
 
-class CannotMatch(DatatypeMismatch):
-    sqlstate = "42846"
-
-
 def _reaches(source: Type, target: Type) -> bool:
     return can_cast(source, target, IMPLICIT)
 
@@ -206,7 +203,7 @@ def _is_reachable(function: Signature, given: Sequence[Type]) -> bool:
 def _unifies(function: Signature, given: Sequence[Type]) -> bool:
     try:
         _element(function, given)
-    except IndeterminateType:
+    except UntypedLiteral:
         return True
     except DatatypeMismatch:
         return False
@@ -285,7 +282,7 @@ def _by_known_type(candidates: list[S], given: Sequence[Type]) -> list[S]:
 def _targets(function: Signature, given: Sequence[Type]) -> tuple[Type, ...]:
     try:
         element = _element(function, given)
-    except IndeterminateType:
+    except UntypedLiteral:
         # A literal without a type is taken for an element or an array, but never for an enum.
         if "anyenum" in function.arguments:
             raise _missing(function.name, given) from None
@@ -326,7 +323,7 @@ def _element(function: Signature, given: Sequence[Type]) -> Type | None:
     if not found and not set(function.arguments) & set(_STRICT):
         return TEXT
     if not found:
-        raise IndeterminateType("could not determine polymorphic type because input has type unknown")
+        raise UntypedLiteral("could not determine polymorphic type because input has type unknown")
     if set(function.arguments) & set(_STRICT) and len({each.family for each in found}) > 1:
         raise DatatypeMismatch("arguments declared of one type are of different types")
     return common_type([bare(each) for each in found], "function")

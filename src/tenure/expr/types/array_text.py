@@ -16,9 +16,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from tenure.base.errors import UserError
+from tenure.base.errors import InvalidText, LimitExceeded, NotSupported, SubscriptError, UserError
 from tenure.base.interruptible import STEPS_PER_CHECK, check_now, paced, paced_all
-from tenure.expr.errors import InvalidText, LimitExceeded, NotSupported, SubscriptError
 from tenure.expr.types.text_slices import substituted
 
 DIMENSIONS_MAX = 6

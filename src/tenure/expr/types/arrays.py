@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import Any
 
+from tenure.base.errors import ArraySizesDiffer, LimitExceeded
 from tenure.base.interruptible import paced
-from tenure.expr.errors import ArraySizesDiffer, LimitExceeded
 from tenure.expr.types.array_text import DIMENSIONS_MAX, NULLS, fold, read_array
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.text_slices import SLICE, found_in, replaced, split

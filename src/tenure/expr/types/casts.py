@@ -22,9 +22,8 @@ from functools import lru_cache
 from math import inf
 from typing import Any
 
-from tenure.base.errors import InvalidParameter, UserError
+from tenure.base.errors import CannotCast, InvalidParameter, NotSupported, OutOfRange, UserError
 from tenure.catalog.descriptors.definitions import TypeRef, replace
-from tenure.expr.errors import CannotCast, NotSupported, OutOfRange
 from tenure.expr.types.arrays import ArrayOf
 from tenure.expr.types.big_numbers import whole
 from tenure.expr.types.datatype import Datum, Type

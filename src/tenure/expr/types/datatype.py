@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any, ClassVar
 
+from tenure.base.errors import DatatypeMismatch, UndefinedFunction
 from tenure.catalog.descriptors.definitions import TypeRef
-from tenure.expr.errors import DatatypeMismatch, UndefinedFunction
 from tenure.kv.encoding import Value
 
 Datum = Any

@@ -11,9 +11,8 @@ Walk: `expr.types.type_names` makes one per enum descriptor, again for each vers
 from dataclasses import dataclass
 from functools import cached_property
 
-from tenure.base.errors import CorruptData
+from tenure.base.errors import CorruptData, InvalidText, UnsafeNewValue
 from tenure.catalog.descriptors.definitions import ElementState, EnumType
-from tenure.expr.errors import InvalidText, UnsafeNewValue
 from tenure.expr.types.datatype import Datum, Type
 
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 from math import copysign, inf, isinf, nextafter
 from typing import Any
 
-from tenure.expr.errors import InvalidText, OutOfRange
+from tenure.base.errors import InvalidText, OutOfRange
 from tenure.expr.types.big_numbers import EXACT
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.numbers import SPACE

@@ -12,7 +12,7 @@ Walk: `expr.types.time_types` makes the type, `expr.types.interval_text` reads t
 from dataclasses import dataclass
 from functools import total_ordering
 
-from tenure.expr.errors import DatetimeOverflow
+from tenure.base.errors import DatetimeOverflow
 from tenure.expr.types.numbers import fits
 
 MICROS_PER_SECOND, MICROS_PER_DAY = 1_000_000, 86_400_000_000

@@ -12,7 +12,7 @@ Walk: `expr.types.time_types` calls `parse_interval`; fields come from `expr.typ
 
 import re
 
-from tenure.expr.errors import DatetimeOverflow, IntervalOverflow, InvalidDatetime, NotSupported
+from tenure.base.errors import DatetimeOverflow, IntervalOverflow, InvalidDatetime, NotSupported
 from tenure.expr.types import time_words
 from tenure.expr.types.interval import MICROS_PER_DAY, Interval
 from tenure.expr.types.numbers import fits

@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterator
 from itertools import count
 
-from tenure.base.errors import UserError
+from tenure.base.errors import InvalidText, UntranslatableCharacter, UserError
 from tenure.base.interruptible import paced_all
-from tenure.expr.errors import InvalidText, UntranslatableCharacter
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _WORD = re.compile(r"[A-Za-z0-9_\x80-\U0010ffff]+|.|", re.DOTALL)

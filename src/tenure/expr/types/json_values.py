@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NoReturn
 
+from tenure.base.errors import InvalidText, TooComplex
 from tenure.base.interruptible import paced
 from tenure.base.memory import LARGE_BYTES
-from tenure.expr.errors import InvalidText, LimitExceeded
 from tenure.expr.types.big_numbers import EXACT
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.json_faults import fault
@@ -175,16 +175,12 @@ def _read_json(text: str, reader: Reader, *, reads_escapes: bool = True) -> Any:
     except ValueError:
         raise fault(text, reads_escapes=reads_escapes) from None
     except RecursionError:
-        raise _TooDeep("stack depth limit exceeded: the JSON value is nested too deeply") from None
-
-
-class _TooDeep(LimitExceeded):
-    sqlstate = "54001"
+        raise TooComplex("stack depth limit exceeded: the JSON value is nested too deeply") from None
 
 
 def _canonical(value: Any, depth: int = 0) -> Any:
     if depth > DEPTH_MAX:
-        raise _TooDeep(f"stack depth limit exceeded: JSON is nested more than {DEPTH_MAX} deep")
+        raise TooComplex(f"stack depth limit exceeded: JSON is nested more than {DEPTH_MAX} deep")
     if isinstance(value, str):
         return _checked(value)
     if isinstance(value, JsonObject):

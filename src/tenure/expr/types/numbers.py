@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from tenure.expr.errors import InvalidText, OutOfRange
+from tenure.base.errors import InvalidText, OutOfRange
 from tenure.expr.types.big_numbers import EXACT, decimal_of
 from tenure.expr.types.datatype import Datum, Type
 

@@ -16,9 +16,9 @@ import re
 from dataclasses import dataclass
 from uuid import UUID
 
+from tenure.base.errors import InvalidParameter, InvalidText, StringTooLong, UnknownCharacter
 from tenure.base.interruptible import check_now
 from tenure.catalog.descriptors.definitions import TypeRef
-from tenure.expr.errors import InvalidText, StringTooLong, UnknownCharacter
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.text_slices import SLICE, found_in, substituted
 from tenure.expr.types.value_lengths import check_length
@@ -260,14 +260,10 @@ def bytes_from_hex(digits: str) -> bytes:
         return b"".join(pieces)
     wrong = _NO_DIGIT.search(digits, at, at + 2)
     if wrong:
-        raise _InvalidHex(f'invalid hexadecimal digit: "{wrong[0]}"')
-    raise _InvalidHex("invalid hexadecimal data: odd number of digits")
+        raise InvalidParameter(f'invalid hexadecimal digit: "{wrong[0]}"')
+    raise InvalidParameter("invalid hexadecimal data: odd number of digits")
 
 
 _BLANK = re.compile(r"[ \t\n\r]*+")
 _PAIRS = re.compile(r"(?:[ \t\n\r]*+[0-9a-fA-F]{2})*+")
 _NO_DIGIT = re.compile("[^0-9a-fA-F]", re.DOTALL)
-
-
-class _InvalidHex(InvalidText):
-    sqlstate = "22023"

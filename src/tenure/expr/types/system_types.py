@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tenure.base.errors import InvalidText, OutOfRange
 from tenure.catalog.descriptors.definitions import TypeRef
-from tenure.expr.errors import InvalidText, OutOfRange
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.numbers import whole_number
 from tenure.expr.types.strings import check_characters

@@ -14,8 +14,13 @@ Walk: `expr.types.time_types` calls `read`; fields come from `expr.types.time_fi
 import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
-from tenure.base.errors import InvalidParameter
-from tenure.expr.errors import DatetimeOverflow, InvalidDatetime, NotSupported
+from tenure.base.errors import (
+    DatetimeOverflow,
+    InvalidDatetime,
+    InvalidParameter,
+    InvalidZoneOffset,
+    NotSupported,
+)
 from tenure.expr.types import time_words
 from tenure.expr.types.time_decoding import (
     A_DAY,
@@ -60,10 +65,6 @@ _ISO = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d(?:\.(?:\d{3}){1,2})?)(Z|\+(?:0\d|1[0-5])(?::[0-5]\d)?|)?)?",
     re.ASCII,
 )
-
-
-class _ZoneOverflow(DatetimeOverflow):
-    sqlstate = "22009"
 
 
 class Reading(Moment):
@@ -134,7 +135,7 @@ def read(text: str, *, kind: str, zone: tzinfo = UTC) -> Reading:
     except BadField:
         raise DatetimeOverflow(f'date/time field value out of range: "{text}"') from None
     except BadZoneOffset:
-        raise _ZoneOverflow(f'time zone displacement out of range: "{text}"') from None
+        raise InvalidZoneOffset(f'time zone displacement out of range: "{text}"') from None
     return reading
 
 

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any
 
-from tenure.base.errors import UserError
-from tenure.expr.errors import DatetimeOverflow, NotSupported
+from tenure.base.errors import DatetimeOverflow, NotSupported, UserError
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.interval import MICROS_PER_DAY, Interval, render_interval
 from tenure.expr.types.interval_text import parse_interval

@@ -15,9 +15,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import InvalidParameter, NotSupported, SyntaxFault, UndefinedObject
 from tenure.catalog.descriptors.definitions import EnumType, TypeRef, replace
-from tenure.expr.errors import NotSupported, UndefinedObject
 from tenure.expr.types import system_types
 from tenure.expr.types.arrays import ArrayOf
 from tenure.expr.types.datatype import Type
@@ -173,11 +172,7 @@ def check_modifiers(name: str, modifiers: tuple[int, ...]) -> tuple[int, ...]:
         return modifiers
     if name in _WITH_PRECISION and len(modifiers) == 1:
         return (min(modifiers[0], 6),)
-    raise _WrongModifier(f'type modifier is not allowed for type "{name}"')
-
-
-class _WrongModifier(UndefinedObject):
-    sqlstate = "42601"
+    raise SyntaxFault(f'type modifier is not allowed for type "{name}"')
 
 
 def _float_of(modifiers: tuple[int, ...]) -> str:

@@ -8,8 +8,8 @@ Walk: functions on texts, arrays and JSON call `check_length`.
 from collections.abc import Sequence
 from typing import Any
 
+from tenure.base.errors import LimitExceeded
 from tenure.base.memory import LARGE_BYTES, charge_value
-from tenure.expr.errors import LimitExceeded
 
 LENGTH_MAX = 1 << 26
 

@@ -16,8 +16,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from tenure.base.errors import InvalidParameter
-from tenure.expr.errors import NotSupported
+from tenure.base.errors import InvalidParameter, NotSupported
 from tenure.expr.types.zone_words import PLACES, STANDARD, SUMMER
 
 _RENAMED = {

@@ -13,9 +13,9 @@ Walk: `pgwire.login.startup` calls `login` in a thread and carries the messages 
 import logging
 from collections.abc import Callable
 
+from tenure.base.errors import WrongPassword
 from tenure.catalog.accounts.users import User, Users
 from tenure.kv.store import Store
-from tenure.pgwire.errors import WrongPassword
 from tenure.pgwire.login.login_rules import Allow, LoginMode, Refuse, admit, decide
 from tenure.pgwire.login.scram import Scram, server_nonce
 from tenure.pgwire.login.throttle import Throttle, is_loopback

@@ -20,10 +20,10 @@ has proved to be who it says.
 from dataclasses import dataclass
 from enum import Enum
 
+from tenure.base.errors import LoginRefused
 from tenure.catalog.accounts.passwords import ITERATIONS, KEY_BYTES, SALT_BYTES, Verifier, parse_verifier
 from tenure.catalog.accounts.users import User
 from tenure.catalog.descriptors.definitions import ROOT
-from tenure.pgwire.errors import LoginRefused
 
 _DECOY = str(Verifier(ITERATIONS, bytes(SALT_BYTES), bytes(KEY_BYTES), bytes(KEY_BYTES)))
 """Read where there is no verifier, so that this takes as long as where there is one."""

@@ -28,8 +28,8 @@ from base64 import b64decode, b64encode
 from enum import Enum
 from hashlib import sha256
 
+from tenure.base.errors import LoginRefused, ProtocolViolation, WrongPassword
 from tenure.catalog.accounts.passwords import KEY_BYTES, Verifier, mock_verifier
-from tenure.pgwire.errors import LoginRefused, ProtocolViolation, WrongPassword
 
 PLAIN, PLUS = "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"
 BINDING_TYPE = "tls-server-end-point"

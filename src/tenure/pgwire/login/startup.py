@@ -24,8 +24,8 @@ from enum import IntEnum
 from functools import partial
 from typing import Protocol
 
+from tenure.base.errors import LoginRefused, NotSupported, ProtocolViolation
 from tenure.pgwire.connection_slots import SECRET_BYTES, SECRET_BYTES_OLD, ConnectionSlots, Seat
-from tenure.pgwire.errors import LoginRefused, ProtocolViolation
 from tenure.pgwire.guesses import Guesses
 from tenure.pgwire.messages import (
     AUTHENTICATION_OK,
@@ -45,7 +45,6 @@ from tenure.pgwire.messages import (
     read_sasl_initial,
     read_startup,
 )
-from tenure.pgwire.refusals import NotOffered
 from tenure.pgwire.turns import Turns, untimed
 from tenure.pgwire.waits import Delay, InThread, Lane, Need, Talk
 from tenure.sql.session.answers import Client, Clients, Endpoints
@@ -138,7 +137,7 @@ def start_up(connection: Starting, service: Service) -> Talk[Client | None]:
     if not user:
         raise LoginRefused("no PostgreSQL user name specified in startup packet")
     if startup.parameters.get("replication", "false") not in ("false", "off", "no", "0"):
-        raise NotOffered("replication connections are not supported")
+        raise NotSupported("replication connections are not supported")
     yield from _log_in(connection, service, user, binding)
     secret_bytes = SECRET_BYTES if startup.minor >= 2 else SECRET_BYTES_OLD
     connection.seat = seat = service.seats.take(user, connection.cancel, secret_bytes=secret_bytes)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from hashlib import new as new_hash
 from pathlib import Path
 
-from tenure.base.errors import UserError
+from tenure.base.errors import UnfitCertificate
 
 PROTOCOL = "postgresql"
 """The name that clients ask for by ALPN when they start with TLS at once."""
@@ -52,12 +52,6 @@ _HASHES = {
         _NIST + "204": "sha224",
     }.items()
 }
-
-
-class UnfitCertificate(UserError):
-    """The files given with --cert and --key cannot be used."""
-
-    sqlstate = "F0000"
 
 
 @dataclass(frozen=True)

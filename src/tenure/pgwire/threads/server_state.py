@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.base.env import Env, Event
+from tenure.base.errors import TooManyConnections
 from tenure.base.settings import USER_CONNECTIONS_MAX, USER_STATEMENTS_MAX
 from tenure.pgwire.connection_slots import KEPT_FOR_ROOT, SEATS_MAX
 from tenure.pgwire.login.arrivals import Arrivals
 from tenure.pgwire.login.startup import Service
 from tenure.pgwire.login.tls import Tls
-from tenure.pgwire.refusals import TooManyConnections
 from tenure.pgwire.threads.gathered_commits import Gathering
 from tenure.pgwire.threads.places import Places
 from tenure.pgwire.threads.short_calls import OnDone, TurnTaking

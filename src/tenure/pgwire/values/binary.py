@@ -23,7 +23,14 @@ from collections.abc import Callable
 from datetime import date, datetime, time
 from uuid import UUID
 
-from tenure.expr.errors import DatetimeOverflow, InvalidBinary, NotSupported, UnknownCharacter
+from tenure.base.errors import (
+    BytesLeft,
+    DatetimeOverflow,
+    InvalidBinary,
+    NotSupported,
+    ProtocolViolation,
+    UnknownCharacter,
+)
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.interval import MICROS_PER_DAY, Interval
 from tenure.expr.types.json_values import Json, Jsonb
@@ -36,7 +43,6 @@ from tenure.expr.types.time_types import (
     time_of,
     timestamp_of,
 )
-from tenure.pgwire.errors import BytesLeft, ProtocolViolation
 from tenure.pgwire.values.binary_numeric import decode_numeric, encode_numeric
 
 Encode = Callable[[Datum], bytes]

@@ -12,12 +12,19 @@ import struct
 from collections.abc import Callable
 from math import prod
 
-from tenure.base.errors import UserError
-from tenure.expr.errors import DatatypeMismatch, InvalidBinary, LimitExceeded, NotSupported, UndefinedObject
+from tenure.base.errors import (
+    BytesLeft,
+    DatatypeMismatch,
+    InvalidBinary,
+    LimitExceeded,
+    NotSupported,
+    ProtocolViolation,
+    UndefinedObject,
+    UserError,
+)
 from tenure.expr.types.array_text import DIMENSIONS_MAX, fold
 from tenure.expr.types.arrays import dimensions, flatten
 from tenure.expr.types.datatype import Datum, Type
-from tenure.pgwire.errors import BytesLeft, ProtocolViolation
 from tenure.pgwire.values.binary_numeric import expanded_digits
 from tenure.pgwire.values.oids import oid_of, type_with_oid
 

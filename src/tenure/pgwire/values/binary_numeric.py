@@ -13,10 +13,9 @@ Walk: `pgwire.values.binary` and `pgwire.values.binary_arrays` call it.
 import struct
 from decimal import ROUND_DOWN, Decimal
 
-from tenure.expr.errors import InvalidBinary
+from tenure.base.errors import BytesLeft, InvalidBinary, ProtocolViolation
 from tenure.expr.types.big_numbers import EXACT
 from tenure.expr.types.numbers import tidy
-from tenure.pgwire.errors import BytesLeft, ProtocolViolation
 
 _HEADER = struct.Struct("!HhHH")
 _POSITIVE, _NEGATIVE = 0x0000, 0x4000

@@ -13,9 +13,9 @@ Walk: `pgwire` describes columns and parameters with `oid_of` and reads Parse wi
 
 from typing import NamedTuple
 
+from tenure.base.errors import UndefinedObject
 from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr import type_of
-from tenure.expr.errors import UndefinedObject
 from tenure.expr.types.arrays import ArrayOf
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.system_types import ENUM_ARRAY_OIDS_FROM, ENUM_OIDS_FROM, REGS, TYPE_OIDS

@@ -3,10 +3,10 @@
 Walk: the import's driver calls `pieces`, `survey` (a kernel) and `read_tasks`; its kernel calls `read`.
 """
 
+from tenure.base.errors import BadInput
 from tenure.pipeline.reading.rows import read
 from tenure.pipeline.reading.splits import FilePiece, Survey, pieces, read_tasks, survey
 from tenure.pipeline.reading.tasks import (
-    BadInput,
     Csv,
     FileLimits,
     NdJson,

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tenure.base.errors import BadInput
 from tenure.pipeline.reading.convert import Converted, Fault, convert
-from tenure.pipeline.reading.tasks import RAW_LENGTH_MAX, BadInput, ReadBatch, ReadTask, Reject, refused
+from tenure.pipeline.reading.tasks import RAW_LENGTH_MAX, ReadBatch, ReadTask, Reject, refused
 from tenure.table.packing import pack
 
 

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tenure.base.errors import BadInput
 from tenure.pipeline.reading.streams import Stream
-from tenure.pipeline.reading.tasks import BadInput, MiB
+from tenure.pipeline.reading.tasks import MiB
 
 BLOCK_BYTES = 4 * MiB
 """Read at a time: large enough for whole arrays to pay, small enough for ten copies of it."""

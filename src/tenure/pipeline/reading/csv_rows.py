@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tenure.base.errors import BadInput
 from tenure.pipeline.reading.batches import Batches
 from tenure.pipeline.reading.blocks import BLOCK_BYTES, RecordBlock, Signs, blocks, line_ending
 from tenure.pipeline.reading.csv_fields import BYTE_ORDER_MARK, fields
 from tenure.pipeline.reading.streams import Stream, opened
-from tenure.pipeline.reading.tasks import RAW_LENGTH_MAX, BadInput, Csv, OpenInput, ReadBatch, ReadTask
+from tenure.pipeline.reading.tasks import RAW_LENGTH_MAX, Csv, OpenInput, ReadBatch, ReadTask
 
 
 def read_csv(task: ReadTask, format: Csv, open_input: OpenInput) -> Iterator[ReadBatch]:

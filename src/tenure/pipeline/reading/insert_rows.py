@@ -17,11 +17,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from tenure.base.errors import BadInput
 from tenure.pipeline.reading.batches import Batches, Refusal
 from tenure.pipeline.reading.convert import Fault
 from tenure.pipeline.reading.csv_fields import BAD_COPY
 from tenure.pipeline.reading.streams import opened
-from tenure.pipeline.reading.tasks import BadInput, Inserts, OpenInput, ReadBatch, ReadTask, encoding_fault
+from tenure.pipeline.reading.tasks import Inserts, OpenInput, ReadBatch, ReadTask, encoding_fault
 
 BATCH_ROWS = 10_000
 QUOTE = ord("'")

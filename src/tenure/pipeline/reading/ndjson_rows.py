@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from tenure.expr.errors import UnknownCharacter
+from tenure.base.errors import UnknownCharacter
 from tenure.expr.types.arrays import ArrayOf
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.strings import check_characters

@@ -15,7 +15,8 @@ Walk: `reading.parquet_rows` calls `PageSizes.check` before it reads a row group
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
-from tenure.pipeline.reading.tasks import BadInput, MiB, ReadTask
+from tenure.base.errors import BadInput
+from tenure.pipeline.reading.tasks import MiB, ReadTask
 
 PAGE_BYTES_MAX = 256 * MiB
 """Writers make pages of a megabyte; one row of the longest fields has more."""

@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from tenure.base.errors import BadInput
 from tenure.pipeline.reading.arrow_columns import converted, is_taken
 from tenure.pipeline.reading.batches import Batches
 from tenure.pipeline.reading.convert import Converted, Fault
 from tenure.pipeline.reading.parquet_pages import PageSizes
-from tenure.pipeline.reading.tasks import BadInput, MiB, OpenInput, ReadBatch, ReadTask
+from tenure.pipeline.reading.tasks import MiB, OpenInput, ReadBatch, ReadTask
 
 BATCH_ROWS = 64_000
 BATCH_BYTES = 16 * MiB

@@ -5,21 +5,13 @@ Walk: the import's kernel calls `read` with a task of `reading.splits` and what 
 
 from collections.abc import Iterator
 
+from tenure.base.errors import BadInput
 from tenure.pipeline.reading.copy_rows import read_copy
 from tenure.pipeline.reading.csv_rows import read_csv
 from tenure.pipeline.reading.insert_rows import read_inserts
 from tenure.pipeline.reading.ndjson_rows import read_ndjson
 from tenure.pipeline.reading.parquet_rows import read_parquet
-from tenure.pipeline.reading.tasks import (
-    BadInput,
-    CopyText,
-    Csv,
-    Inserts,
-    NdJson,
-    OpenInput,
-    ReadBatch,
-    ReadTask,
-)
+from tenure.pipeline.reading.tasks import CopyText, Csv, Inserts, NdJson, OpenInput, ReadBatch, ReadTask
 
 
 def read(task: ReadTask, open_input: OpenInput) -> Iterator[ReadBatch]:

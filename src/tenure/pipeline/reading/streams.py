@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Protocol
 
-from tenure.pipeline.reading.tasks import BadInput, FileLimits, OpenInput, TaskInput
+from tenure.base.errors import BadInput
+from tenure.pipeline.reading.tasks import FileLimits, OpenInput, TaskInput
 from tenure.storage.decompression import HEAD_BYTES, codec_of, decompressed
 
 

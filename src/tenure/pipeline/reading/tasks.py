@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from typing import IO, Any, NamedTuple, TypeAlias
 
-from tenure.base.errors import UserError
+from tenure.base.errors import BadInput
 from tenure.expr.types.datatype import Type
 from tenure.storage.decompression import DecompressionLimits as Decompression
 
@@ -140,16 +140,6 @@ class ReadBatch(NamedTuple):
     lines: Any
     """Where each row's record starts, as a numpy array."""
     rejects: list[Reject]
-
-
-class BadInput(UserError):
-    """A file, or a row too many, that cannot be taken."""
-
-    def __init__(self, message: str, *, file: str, line: int = 0, column: str = "", sqlstate: str = "22P04"):
-        super().__init__(message)
-        self.sqlstate = sqlstate
-        self.where = f'file "{file}"' + (f", line {line}" if line else "")
-        self.where += f", column {column}" if column else ""
 
 
 def refused(reject: Reject, tolerated: int) -> BadInput:

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tenure.expr.errors import OutOfRange
+from tenure.base.errors import OutOfRange
 from tenure.expr.types.datatype import Type
 from tenure.pipeline.writing.cells import Cells
 from tenure.pipeline.writing.formats import OutColumn

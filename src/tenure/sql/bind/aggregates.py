@@ -9,16 +9,15 @@ Walk: `sql.bind.calls` comes here; `sql.bind.groups` makes Aggregate nodes of wh
 
 from collections.abc import Sequence
 
+from tenure.base.errors import GroupingFault, InvalidColumnReference, NotSupported, WrongObjectType
 from tenure.expr.aggregates.aggregate import AggregateFunction
 from tenure.expr.aggregates.aggregate_table import aggregate_type, resolve_aggregate
-from tenure.expr.errors import NotSupported
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import Cast, ColumnRef, ContextValue, Node, nodes
 from tenure.expr.tree.rewrite import rewrite
 from tenure.expr.types.casts import IMPLICIT
 from tenure.sql.bind.clauses import check_aggregate
-from tenure.sql.bind.errors import GroupingFault, WrongObject, WrongReference
 from tenure.sql.bind.grouping import AGGREGATE, SET, WINDOW, found_at
 from tenure.sql.bind.locations import at, location_of
 from tenure.sql.bind.scope import QueryLevel, seen_from
@@ -72,7 +71,7 @@ def _arguments(tree: Tree, name: str) -> list[Tree]:
         if kind(each) == "NamedArgExpr":
             raise NotSupported("named arguments of aggregates are not supported", position=each.location + 1)
     if not found and not tree.agg_star and not tree.agg_within_group and name == "count":
-        raise WrongObject(
+        raise WrongObjectType(
             "count(*) must be used to call a parameterless aggregate function", position=tree.location + 1
         )
     return found
@@ -88,9 +87,9 @@ def _resolved(
             resolve_aggregate(name, [])
         function, targets = resolve_aggregate(name, [each.type for each in arguments])
         if function.is_ordered_set and not tree.agg_within_group:
-            raise WrongObject(f"WITHIN GROUP is required for ordered-set aggregate {name}")
+            raise WrongObjectType(f"WITHIN GROUP is required for ordered-set aggregate {name}")
         if tree.agg_within_group and not function.is_ordered_set:
-            raise WrongObject(f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP")
+            raise WrongObjectType(f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP")
         if tree.agg_distinct:
             # What is compared has to have a type, also where any will do.
             arguments = [
@@ -112,7 +111,7 @@ def _check_distinct(given: Sequence[Typed], order: Sequence[SortKey], tree: Tree
         check_equality(each.type, tree.location)
     for key, sort in zip(order, items(tree.agg_order), strict=True):
         if not any(key.node in (each.node, _before_relabeling(each)) for each in given):
-            raise WrongReference(
+            raise InvalidColumnReference(
                 "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
                 position=location_of(sort.node) + 1,
             )

@@ -16,7 +16,7 @@ predicates, use `Binder` or `bind_scalar`.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tenure.base.errors import UserError
+from tenure.base.errors import TooComplex, UserError
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ColumnRef
 from tenure.sql.bind import expressions as bind_expressions
@@ -27,7 +27,7 @@ from tenure.sql.bind.records import refuse_rows
 from tenure.sql.bind.relations import Names
 from tenure.sql.bind.scope import Item, Named, QueryLevel
 from tenure.sql.plans.plan import OutputColumn, Plan, Query
-from tenure.sql.text.parse import TooComplex, Tree
+from tenure.sql.text.parse import Tree
 
 
 class Binder:

@@ -9,9 +9,9 @@ Walk: `sql.bind.binder` makes one per statement; every `sql.bind_*` module gets 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from tenure.base.errors import WrongRecursion
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ContextValue, nodes
-from tenure.sql.bind.errors import WrongRecursion
 from tenure.sql.bind.parameters import Parameters
 from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.plans.constant_errors import constants

@@ -6,20 +6,19 @@ functions to `sql.bind.windows`.
 
 from collections.abc import Sequence
 
+from tenure.base.errors import NotSupported, SyntaxFault, UndefinedFunction, UndefinedObject, WrongObjectType
 from tenure.expr.aggregates.aggregate_table import is_aggregate
 from tenure.expr.aggregates.window_functions import is_window_function
-from tenure.expr.errors import NotSupported, UndefinedFunction, UndefinedObject
 from tenure.expr.function_table import functions_named
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.types.type_names import parse_type_name, type_of
 from tenure.sql.bind import aggregates as bind_aggregates
 from tenure.sql.bind import windows as bind_windows
-from tenure.sql.bind.errors import WrongObject
 from tenure.sql.bind.locations import at
 from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.bind.set_calls import set_columns, set_name
-from tenure.sql.text.parse import SyntaxFault, Tree, items, kind, names
+from tenure.sql.text.parse import Tree, items, kind, names
 
 
 def call(tree: Tree, level: QueryLevel) -> Typed:
@@ -36,7 +35,7 @@ def call(tree: Tree, level: QueryLevel) -> Typed:
     elif is_built_in and is_window_function(name):
         if tree.agg_within_group:
             raise NotSupported("hypothetical-set aggregates are not supported", position=tree.location + 1)
-        raise WrongObject(f"window function {name} requires an OVER clause", position=tree.location + 1)
+        raise WrongObjectType(f"window function {name} requires an OVER clause", position=tree.location + 1)
     made = _set_call(tree, level, name) if set_name(tree) else _plain_call(tree, level, path)
     _check_plain(tree, name)
     return made
@@ -92,7 +91,7 @@ def _as_cast(name: str, arguments: Sequence[Typed]) -> Typed | None:
 
 
 def _check_plain(tree: Tree, name: str) -> None:
-    """Raises WrongObject (42809) for what only aggregates may have."""
+    """Raises WrongObjectType (42809) for what only aggregates may have."""
     for is_there, what in (
         (tree.agg_star, f"{name}(*) specified"),
         (tree.agg_distinct, "DISTINCT specified"),
@@ -101,9 +100,11 @@ def _check_plain(tree: Tree, name: str) -> None:
         (tree.HasField("agg_filter"), "FILTER specified"),
     ):
         if is_there:
-            raise WrongObject(f"{what}, but {name} is not an aggregate function", position=tree.location + 1)
+            raise WrongObjectType(
+                f"{what}, but {name} is not an aggregate function", position=tree.location + 1
+            )
     if tree.HasField("over"):
-        raise WrongObject(
+        raise WrongObjectType(
             f"OVER specified, but {name} is not a window function nor an aggregate function",
             position=tree.location + 1,
         )

@@ -7,8 +7,7 @@ EXECUTE parameter, JOIN/ON, FUNCTION (in FROM), "window PARTITION BY", "window O
 Walk: `sql.bind.calls` and `sql.bind.subqueries` ask before they make a call.
 """
 
-from tenure.expr.errors import NotSupported
-from tenure.sql.bind.errors import GroupingFault, WindowFault
+from tenure.base.errors import GroupingFault, NotSupported, WindowFault
 
 _PLURALS = {
     "CHECK": "check constraints",

@@ -10,8 +10,15 @@ Walk: `sql.bind.scope.QueryLevel.expression` comes here through `sql.bind.bindin
 from collections.abc import Callable
 from typing import TypeAlias
 
+from tenure.base.errors import (
+    CannotCast,
+    DatatypeMismatch,
+    IndeterminateDatatype,
+    NotSupported,
+    SyntaxFault,
+    UndefinedObject,
+)
 from tenure.catalog.descriptors.definitions import TypeRef
-from tenure.expr.errors import CannotCast, DatatypeMismatch, NotSupported, UndefinedObject
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import Cast, MakeArray
@@ -28,7 +35,7 @@ from tenure.sql.bind.locations import at, location_of, odd_one
 from tenure.sql.bind.scope import QueryLevel, refusing_sets
 from tenure.sql.bind.types import type_at, with_unit
 from tenure.sql.bind.values import INT4, TEXT
-from tenure.sql.text.parse import SyntaxFault, Tree, child, items, kind, names, option, unwrap
+from tenure.sql.text.parse import Tree, child, items, kind, names, option, unwrap
 
 _REFUSED = {
     "XmlExpr": "XML",
@@ -252,17 +259,13 @@ def _collated(tree: Tree, level: QueryLevel) -> Typed:
 def _array(tree: Tree, level: QueryLevel) -> Typed:
     elements = [level.expression(each) for each in tree.elements]
     if not elements:
-        raise IndeterminateArray(
+        raise IndeterminateDatatype(
             "cannot determine type of empty array",
             hint="Explicitly cast to the desired type, for example ARRAY[]::integer[].",
             position=tree.location + 1,
         )
     with at(odd_one(tree.elements, elements)):
         return build.make_array(*elements)
-
-
-class IndeterminateArray(DatatypeMismatch):
-    sqlstate = "42P18"
 
 
 def _array_of(tree: Tree, level: QueryLevel, target: ArrayOf) -> Typed:

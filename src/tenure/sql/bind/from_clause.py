@@ -13,8 +13,16 @@ Walk: `sql.bind.select` calls `bind`; statements that write call `table_item`.
 
 from collections.abc import Iterable, Sequence
 
+from tenure.base.errors import (
+    AmbiguousColumn,
+    DuplicateAlias,
+    DuplicateColumn,
+    InvalidColumnReference,
+    NotSupported,
+    UndefinedColumn,
+    UndefinedTable,
+)
 from tenure.catalog.descriptors.definitions import Column, Table, replace, visible
-from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ColumnRef
@@ -23,14 +31,8 @@ from tenure.expr.tree.rewrite import shifted
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind import functions as bind_functions
 from tenure.sql.bind.binding import Binding, refuse_recursion
-from tenure.sql.bind.errors import (
-    AmbiguousColumn,
-    DuplicateAlias,
-    DuplicateColumn,
-    WrongReference,
-)
 from tenure.sql.bind.locations import location_of
-from tenure.sql.bind.relations import NamedColumns, Names, Relation, UndefinedTable, ViewQuery, VirtualTable
+from tenure.sql.bind.relations import NamedColumns, Names, Relation, ViewQuery, VirtualTable
 from tenure.sql.bind.renaming import projected, renamed
 from tenure.sql.bind.scope import Item, Named, QueryLevel
 from tenure.sql.bind.targets import check_boolean
@@ -205,7 +207,7 @@ def _entered(
     given = names(alias.colnames) if alias is not None else []
     shown = [at for at in range(len(plan.outputs)) if at not in hidden]
     if len(given) > len(shown):
-        raise WrongReference(
+        raise InvalidColumnReference(
             f'table "{name}" has {len(shown)} columns available but {len(given)} columns specified'
         )
     titles = dict(zip(shown, given, strict=False))
@@ -380,7 +382,7 @@ def _titled(columns: Sequence[Named], alias: Tree) -> list[Named]:
     titles = names(alias.colnames)
     shown = [at for at, each in enumerate(columns) if not each.is_hidden]
     if len(titles) > len(shown):
-        raise WrongReference(
+        raise InvalidColumnReference(
             f'join expression "{alias.aliasname}" has {len(shown)} columns available '
             f"but {len(titles)} columns specified"
         )

@@ -3,7 +3,7 @@
 Walk: `sql.bind.from_clause` calls `function_scan`.
 """
 
-from tenure.expr.errors import NotSupported
+from tenure.base.errors import NotSupported
 from tenure.expr.set_function_table import is_set_function
 from tenure.expr.tree import build
 from tenure.expr.types.datatype import Type

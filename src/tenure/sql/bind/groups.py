@@ -17,14 +17,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import product
 
+from tenure.base.errors import GroupingFault, NotSupported, TooComplex, WindowFault
 from tenure.catalog.descriptors.definitions import replace
 from tenure.expr.aggregates.aggregate_table import aggregate_with_id, aggregates_named
-from tenure.expr.errors import NotSupported
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ColumnRef, Const, Nested, Node
 from tenure.expr.tree.rewrite import rewrite
-from tenure.sql.bind.errors import GroupingFault, WindowFault
 from tenure.sql.bind.grouping import AGGREGATE, GROUPING, SET, WINDOW, standing_for
 from tenure.sql.bind.locations import location_of
 from tenure.sql.bind.scope import Item, QueryLevel
@@ -73,16 +72,12 @@ def bind(tree: Tree, level: QueryLevel, targets: list[SelectTarget]) -> Grouping
     for chosen in product(*parts):
         found.append(tuple(dict.fromkeys(key for each in chosen for key in each)))
         if len(found) > SETS_MAX:
-            raise _TooManySets(f"too many grouping sets present (maximum {SETS_MAX})")
+            raise TooComplex(f"too many grouping sets present (maximum {SETS_MAX})")
     if tree.group_distinct:
         found = list({frozenset(each): each for each in found}.values())
     if len(found) > 1 or len(found[0]) < len(groups.keys):
         groups.sets = found
     return groups
-
-
-class _TooManySets(GroupingFault):
-    sqlstate = "54001"
 
 
 def _sets(tree: Tree, level: QueryLevel, targets: list[SelectTarget], groups: GroupingKeys) -> list[Set]:
@@ -104,7 +99,7 @@ def _sets(tree: Tree, level: QueryLevel, targets: list[SelectTarget], groups: Gr
         case _:
             units = [part[0] for part in parts]
             if len(units) > 12:
-                raise _TooManySets("CUBE is limited to 12 elements", position=tree.location + 1)
+                raise TooComplex("CUBE is limited to 12 elements", position=tree.location + 1)
             return [
                 _union([unit for at, unit in enumerate(units) if not mask >> (len(units) - 1 - at) & 1])
                 for mask in range(1 << len(units))

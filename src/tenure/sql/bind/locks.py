@@ -9,15 +9,14 @@ Walk: `sql.bind.select` binds the clauses and puts `plan.Lock` nodes in place.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tenure.base.errors import NotSupported, SyntaxFault, UndefinedTable
 from tenure.catalog.descriptors.definitions import Table
-from tenure.expr.errors import NotSupported
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ColumnRef
-from tenure.sql.bind.relations import UndefinedTable
 from tenure.sql.bind.scope import Item, Locking, QueryLevel
 from tenure.sql.bind.targets import SelectTarget
 from tenure.sql.plans.plan import Lock, Plan
-from tenure.sql.text.parse import SyntaxFault, Tree, items, option
+from tenure.sql.text.parse import Tree, items, option
 
 _STRENGTHS = {
     "LCS_FORKEYSHARE": "FOR KEY SHARE",

@@ -8,7 +8,7 @@ Walk: `sql.session.session` makes one per statement; `sql.bind.values` asks for 
 
 from collections.abc import Sequence
 
-from tenure.base.errors import UserError
+from tenure.base.errors import InconsistentParameter, IndeterminateDatatype, UndefinedParameter
 from tenure.expr.tree.build import UNKNOWN, Typed, cast, coerce, undecided
 from tenure.expr.tree.expressions import ContextValue
 from tenure.expr.tree.overload_resolution import TEXT
@@ -29,7 +29,7 @@ class Parameters:
     def reference(self, number: int, position: int = 0) -> Typed:
         """What $number is, counted from 1."""
         if not 1 <= number <= PARAMETERS_MAX:
-            raise NoSuchParameter(f"there is no parameter ${number}", position=position)
+            raise UndefinedParameter(f"there is no parameter ${number}", position=position)
         self._types += [None] * (number - len(self._types))
         known = self._types[number - 1]
         if known is not None:
@@ -45,10 +45,10 @@ class Parameters:
         self._types[number - 1] = self._types[number - 1] or kind
 
     def types(self) -> tuple[Type, ...]:
-        """After binding. Raises IndeterminateParameter (42P18) if something was left open."""
+        """After binding. Raises IndeterminateDatatype (42P18) if something was left open."""
         for number, kind in enumerate(self._types, 1):
             if kind is None:
-                raise IndeterminateParameter(f"could not determine data type of parameter ${number}")
+                raise IndeterminateDatatype(f"could not determine data type of parameter ${number}")
             if number in self._open:
                 raise InconsistentParameter(f"could not determine data type of parameter ${number}")
         return tuple(kind for kind in self._types if kind is not None)
@@ -79,16 +79,4 @@ class NoParameters(Parameters):
     """For what is kept, and so cannot wait for values: DEFAULT, CHECK, a view's query."""
 
     def reference(self, number: int, position: int = 0) -> Typed:
-        raise NoSuchParameter(f"there is no parameter ${number}", position=position)
-
-
-class NoSuchParameter(UserError):
-    sqlstate = "42P02"
-
-
-class InconsistentParameter(UserError):
-    sqlstate = "42P08"
-
-
-class IndeterminateParameter(UserError):
-    sqlstate = "42P18"
+        raise UndefinedParameter(f"there is no parameter ${number}", position=position)

@@ -12,9 +12,8 @@ Walk: `sql.bind.expressions` comes here for `(value).field`, `sql.bind.targets` 
 
 from collections.abc import Iterable
 
-from tenure.expr.errors import NotSupported, UndefinedColumn
+from tenure.base.errors import NotSupported, UndefinedColumn, WrongObjectType
 from tenure.expr.tree.build import Typed
-from tenure.sql.bind.errors import WrongObject
 from tenure.sql.bind.scope import QueryLevel, column, column_of
 from tenure.sql.bind.set_calls import set_columns, set_name
 from tenure.sql.text.parse import Tree, items, kind, names
@@ -42,7 +41,7 @@ def field(base: Tree, name: str, level: QueryLevel) -> Typed:
         if taken is not None:
             return taken
     operand = level.expression(base)
-    raise WrongObject(
+    raise WrongObjectType(
         f"column notation .{name} applied to type {operand.type.sql_name}, which is not a composite type",
         position=location + 1,
     )

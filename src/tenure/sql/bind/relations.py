@@ -10,7 +10,6 @@ Walk: `sql.session.session` gives the binder its `Names`; `sql.bind.from_clause`
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from tenure.base.errors import UserError
 from tenure.catalog.descriptors.definitions import EnumType, Table
 from tenure.expr.tree.build import Typed
 from tenure.expr.types.datatype import Type
@@ -70,7 +69,3 @@ class Names(Protocol):
     def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
         """A function that asks the session: current_schema(), version(). None: there is none such."""
         ...
-
-
-class UndefinedTable(UserError):
-    sqlstate = "42P01"

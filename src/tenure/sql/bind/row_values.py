@@ -11,14 +11,14 @@ Walk: `sql.bind.expressions` for lists and row operators, `sql.bind.subqueries` 
 
 from collections.abc import Iterable, Sequence
 
-from tenure.expr.errors import DatatypeMismatch, NotSupported
+from tenure.base.errors import DatatypeMismatch, NotSupported, SyntaxFault
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ContextValue, columns
 from tenure.expr.tree.overload_resolution import common_type
 from tenure.sql.bind.locations import at, location_of
 from tenure.sql.bind.scope import QueryLevel
-from tenure.sql.text.parse import SyntaxFault, Tree, child, items, kind, names, option, unwrap
+from tenure.sql.text.parse import Tree, child, items, kind, names, option, unwrap
 
 _ORDERINGS = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
 

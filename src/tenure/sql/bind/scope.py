@@ -17,18 +17,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from tenure.base.errors import UserError
+from tenure.base.errors import (
+    AmbiguousAlias,
+    AmbiguousColumn,
+    InvalidColumnReference,
+    NotSupported,
+    SyntaxFault,
+    UndefinedColumn,
+    UndefinedTable,
+    UserError,
+)
 from tenure.catalog.descriptors.definitions import Table
-from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ColumnRef, ContextValue, Node
 from tenure.expr.tree.rewrite import rewrite
 from tenure.expr.types.datatype import Type
-from tenure.sql.bind.errors import AmbiguousAlias, AmbiguousColumn
 from tenure.sql.bind.grouping import Calls
-from tenure.sql.bind.relations import Names, Relation, UndefinedTable
+from tenure.sql.bind.relations import Names, Relation
 from tenure.sql.plans.plan import OutputColumn
-from tenure.sql.text.parse import SyntaxFault
 
 if TYPE_CHECKING:
     from tenure.sql.bind.binding import Binding
@@ -259,7 +265,7 @@ def column_of(level: QueryLevel, path: Sequence[str], name: str, location: int) 
 
 def _check_lateral(item: Item, location: int) -> None:
     if item.is_lateral_only and not item.is_lateral_ok:
-        error = InvalidLateral(
+        error = InvalidColumnReference(
             f'invalid reference to FROM-clause entry for table "{item.name}"', position=location + 1
         )
         if item.is_target:
@@ -273,10 +279,6 @@ def _out_of_sight(item: Item) -> str:
     return (
         f'There is an entry for table "{item.name}", but it cannot be referenced from this part of the query.'
     )
-
-
-class InvalidLateral(UndefinedTable):
-    sqlstate = "42P10"
 
 
 def missing(level: QueryLevel, path: Sequence[str], location: int) -> UndefinedTable:

@@ -11,7 +11,14 @@ Walk: `sql.bind.binder` and, through `Binding.query`, whatever holds a query com
 
 from dataclasses import dataclass, field
 
-from tenure.expr.errors import CannotCast, DatatypeMismatch, NotSupported
+from tenure.base.errors import (
+    CannotCast,
+    DatatypeMismatch,
+    InvalidColumnReference,
+    NotSupported,
+    SyntaxFault,
+    WrongRecursion,
+)
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ColumnRef, Node, nodes
@@ -23,7 +30,6 @@ from tenure.sql.bind import set_operations as bind_sets
 from tenure.sql.bind import targets as bind_targets
 from tenure.sql.bind import windows as bind_windows
 from tenure.sql.bind import with_clause as bind_with
-from tenure.sql.bind.errors import WrongRecursion, WrongReference
 from tenure.sql.bind.grouping import AGGREGATE, SET, standing_for
 from tenure.sql.bind.locations import at, location_of, odd_one
 from tenure.sql.bind.renaming import projected
@@ -32,7 +38,7 @@ from tenure.sql.bind.targets import Ordered, SelectTarget, check_boolean, check_
 from tenure.sql.bind.values import INT8
 from tenure.sql.plans.plan import Distinct, Filter, Limit, OutputColumn, Plan, Sort, Values
 from tenure.sql.plans.trees import is_volatile
-from tenure.sql.text.parse import SyntaxFault, Tree, items, option, unwrap
+from tenure.sql.text.parse import Tree, items, option, unwrap
 
 
 @dataclass
@@ -112,7 +118,7 @@ def _bind_distinct(select: BoundSelect) -> None:
     if trees[0] is None:
         for each in select.order:
             if each.target.is_hidden:
-                raise WrongReference(
+                raise InvalidColumnReference(
                     "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
                     position=each.target.location + 1,
                 )
@@ -142,7 +148,7 @@ def _check_initial(select: BoundSelect, locations: list[int]) -> None:
     for target, location in wanted:
         places = [at for at, each in enumerate(sorted_by) if each is target]
         if initial < len(sorted_by) and (not places or places[0] > initial):
-            raise WrongReference(
+            raise InvalidColumnReference(
                 "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
                 position=location + 1,
             )
@@ -171,7 +177,9 @@ def _count(tree: Tree, field: str, clause: str, level: QueryLevel) -> Node | Non
                 f"argument of {clause} must be type bigint, not type {typed.type.sql_name}"
             ) from None
     if any(isinstance(each, ColumnRef) for each in nodes(made.node)):
-        raise WrongReference(f"argument of {clause} must not contain variables", position=location + 1)
+        raise InvalidColumnReference(
+            f"argument of {clause} must not contain variables", position=location + 1
+        )
     return made.node
 
 

@@ -6,6 +6,7 @@ Walk: `sql.bind.select` comes here with a SelectStmt that has two sides.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tenure.base.errors import SyntaxFault
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ColumnRef
@@ -16,7 +17,7 @@ from tenure.sql.bind.locations import at
 from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.bind.targets import check_equality
 from tenure.sql.plans.plan import OutputColumn, Plan, Project, SetKind, SetOperation
-from tenure.sql.text.parse import SyntaxFault, Tree, option
+from tenure.sql.text.parse import Tree, option
 
 
 def bind(tree: Tree, level: QueryLevel) -> Plan:

@@ -12,7 +12,7 @@ Walk: `sql.bind.expressions` comes here with SubLinks.
 from collections.abc import Sequence
 from typing import NamedTuple, TypeGuard
 
-from tenure.expr.errors import DatatypeMismatch, NotSupported
+from tenure.base.errors import DatatypeMismatch, NotSupported, SyntaxFault
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import Cast, ColumnRef, Const, ContextValue, Nested, Node
@@ -39,7 +39,7 @@ from tenure.sql.plans.plan import (
     Subquery,
     Window,
 )
-from tenure.sql.text.parse import SyntaxFault, Tree, child, kind, option
+from tenure.sql.text.parse import Tree, child, kind, option
 
 
 def sublink(tree: Tree, level: QueryLevel) -> Typed:

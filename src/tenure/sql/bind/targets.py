@@ -9,20 +9,25 @@ Walk: `sql.bind.select`, `sql.bind.groups`, and for RETURNING the binders of sta
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tenure.catalog.errors import TooManyColumns
-from tenure.expr.errors import NotSupported, UndefinedFunction
+from tenure.base.errors import (
+    AmbiguousColumn,
+    InvalidColumnReference,
+    NotSupported,
+    SyntaxFault,
+    TooManyColumns,
+    UndefinedFunction,
+)
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ColumnRef
 from tenure.expr.types.datatype import Type
 from tenure.sql.bind.column_names import column_name
-from tenure.sql.bind.errors import AmbiguousColumn, WrongReference
 from tenure.sql.bind.locations import at, location_of
 from tenure.sql.bind.records import fields_of_call, refuse_rows
 from tenure.sql.bind.scope import QueryLevel, column
 from tenure.sql.bind.values import BOOL, TEXT, star
 from tenure.sql.plans.plan import OutputColumn, SortKey
-from tenure.sql.text.parse import SyntaxFault, Tree, items, kind, names, option, unwrap
+from tenure.sql.text.parse import Tree, items, kind, names, option, unwrap
 
 
 @dataclass
@@ -134,7 +139,9 @@ def _by_number(tree: Tree, targets: Sequence[SelectTarget], clause: str) -> Sele
         raise SyntaxFault(f"non-integer constant in {clause}", position=tree.location + 1)
     number: int = tree.ival.ival
     if not 1 <= number <= len(targets):
-        raise WrongReference(f"{clause} position {number} is not in select list", position=tree.location + 1)
+        raise InvalidColumnReference(
+            f"{clause} position {number} is not in select list", position=tree.location + 1
+        )
     return targets[number - 1]
 
 

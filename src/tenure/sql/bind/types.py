@@ -5,8 +5,8 @@ Walk: `sql.bind.expressions` and those who make tables ask for `type_at`.
 
 import re
 
+from tenure.base.errors import NotSupported, SyntaxFault, UndefinedObject
 from tenure.catalog.descriptors.definitions import TypeRef
-from tenure.expr.errors import NotSupported, UndefinedObject
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import Const
 from tenure.expr.types.datatype import Type
@@ -14,7 +14,7 @@ from tenure.expr.types.type_names import check_modifiers, parse_type_name, type_
 from tenure.sql.bind.locations import at
 from tenure.sql.bind.relations import Names
 from tenure.sql.bind.values import literal
-from tenure.sql.text.parse import SyntaxFault, Tree, items, kind, names
+from tenure.sql.text.parse import Tree, items, kind, names
 
 _BUILT_IN = {
     *("bool", "int2", "int4", "int8", "float4", "float8", "numeric", "text", "varchar", "bpchar", "bytea"),

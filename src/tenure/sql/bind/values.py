@@ -3,8 +3,8 @@
 Walk: `sql.bind.expressions` calls these by the kind of node.
 """
 
+from tenure.base.errors import NotSupported, UndefinedColumn
 from tenure.catalog.descriptors.definitions import TypeRef
-from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.tree.build import UNKNOWN, Typed, const, read, undecided
 from tenure.expr.tree.expressions import Const
 from tenure.expr.types.datatype import Type

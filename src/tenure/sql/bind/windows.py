@@ -9,10 +9,17 @@ Walk: `sql.bind.calls` comes here with calls that have OVER.
 
 from typing import NamedTuple
 
+from tenure.base.errors import (
+    CannotCast,
+    DatatypeMismatch,
+    InvalidColumnReference,
+    NotSupported,
+    UndefinedObject,
+    WindowFault,
+)
 from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr.aggregates.aggregate_table import is_aggregate
 from tenure.expr.aggregates.window_functions import resolve_window, window_type
-from tenure.expr.errors import CannotCast, DatatypeMismatch, NotSupported, UndefinedObject
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ColumnRef, Node, nodes
@@ -20,7 +27,6 @@ from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.aggregates import aggregate
 from tenure.sql.bind.clauses import check_window
-from tenure.sql.bind.errors import WindowFault, WrongReference
 from tenure.sql.bind.grouping import SET, WINDOW, found_at
 from tenure.sql.bind.locations import at, location_of
 from tenure.sql.bind.scope import QueryLevel
@@ -215,7 +221,7 @@ def _offset(
                 f"argument of {word} must be type {target.sql_name}, not type {typed.type.sql_name}"
             ) from None
         if any(isinstance(each, ColumnRef) for each in nodes(made.node)):
-            raise WrongReference(f"argument of {word} must not contain variables")
+            raise InvalidColumnReference(f"argument of {word} must not contain variables")
     return made.node
 
 

@@ -13,15 +13,21 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tenure.expr.errors import DatatypeMismatch, NotSupported
+from tenure.base.errors import (
+    DatatypeMismatch,
+    DuplicateAlias,
+    InvalidColumnReference,
+    NotSupported,
+    SyntaxFault,
+    WrongRecursion,
+)
 from tenure.sql.bind import set_operations as bind_sets
 from tenure.sql.bind.binding import Binding
-from tenure.sql.bind.errors import DuplicateAlias, WrongRecursion, WrongReference
 from tenure.sql.bind.locations import location_of
 from tenure.sql.bind.renaming import renamed
 from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.plans.plan import OutputColumn, Plan, Recursive, Shared, Working
-from tenure.sql.text.parse import SyntaxFault, Tree, child, has, items, kind, names, option, unwrap
+from tenure.sql.text.parse import Tree, child, has, items, kind, names, option, unwrap
 
 
 @dataclass
@@ -126,7 +132,7 @@ def _plain(tree: Tree, level: QueryLevel, *, is_read_often: bool) -> Cte:
 def _titled(plan: Plan, tree: Tree) -> Plan:
     columns = names(tree.aliascolnames)
     if len(columns) > len(plan.outputs):
-        raise WrongReference(
+        raise InvalidColumnReference(
             f'WITH query "{tree.ctename}" has {len(plan.outputs)} columns available '
             f"but {len(columns)} columns specified",
             position=tree.location + 1,

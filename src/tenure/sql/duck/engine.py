@@ -8,7 +8,7 @@ A result is fetched whole before the first row is given, so that an error comes 
 can still take over. One too large for that is run twice: once to see that it ends well, once to stream. If a
 file of the lake goes while it streams, it is planned and run again, and gives what it has not given yet
 (`duck.given`). For whoever can throw away what he was given
-(`is_once`) it is run once, and `Unfinished` says that he has to.
+(`is_once`) it is run once, and `RowsIncomplete` says that he has to.
 
     run ──► a thread runs it        the caller looks every so often whether it was canceled,
                                     and interrupts DuckDB if so (`duck.query_connection`)
@@ -30,14 +30,13 @@ import numpy as np
 import pyarrow as pa
 
 from tenure.base.env import Env
-from tenure.base.errors import StoreError
+from tenure.base.errors import RowsIncomplete, StoreError
 from tenure.base.memory import Account
 from tenure.sql.duck.base_scan_sql import BaseSql, base_sql
 from tenure.sql.duck.delivered_rows import DeliveredRows
 from tenure.sql.duck.duck_types import NotShared, Value, quoted
 from tenure.sql.duck.query_connection import FAILURES, FetchedResult, QueryConnection, QuerySql, step_back
 from tenure.sql.duck.rendering import Rendered
-from tenure.sql.errors import Unfinished
 from tenure.storage.files import Files
 from tenure.table.arrow import Unrepresentable
 from tenure.table.columnar import Check, Columns
@@ -125,7 +124,7 @@ class DuckEngine:
                 connection.watched(fetched.fetch, check)
                 fetched.check()
                 if fetched.error is not None:
-                    raise Unfinished("DuckDB gave up when it had given some rows") from fetched.error
+                    raise RowsIncomplete("DuckDB gave up when it had given some rows") from fetched.error
 
     def _streamed(
         self,

@@ -22,8 +22,9 @@ import duckdb
 import pyarrow as pa
 
 from tenure.base.env import Env
+from tenure.base.errors import OutOfMemory
 from tenure.base.interruptible import Check
-from tenure.base.memory import Account, Holding, OutOfMemory
+from tenure.base.memory import Account, Holding
 
 RESULT_BYTES_MAX = 32 << 20
 """Of a result that is held until it is complete."""

@@ -16,13 +16,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from tenure.base.errors import RetryError, UserError
-from tenure.bulk.dumps.faults import BadDump, where
+from tenure.base.errors import (
+    BadDump,
+    DuplicateColumn,
+    OutOfRange,
+    RetryError,
+    UndefinedColumn,
+    UserError,
+    place_in_file,
+)
 from tenure.bulk.dumps.scan import CopiedRows, Inserted
 from tenure.bulk.importing.records import COPY, INSERTS, DumpRange, SequenceValue
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Column, Database, Table, replace, visible
 from tenure.catalog.descriptors.elements import finished
-from tenure.catalog.errors import DuplicateColumn, UndefinedColumn
 from tenure.sql.dumps.rules import RuledItem, Ruling, called, constant
 from tenure.sql.names.sequence_names import path_of as path_in_text
 from tenure.sql.planning import Planner
@@ -32,7 +38,6 @@ from tenure.sql.statement import Control
 from tenure.sql.statements.ddl.definition import Definer, path_of
 from tenure.sql.text.parse import Tree, child, items, kind, names, option
 from tenure.sql.text.quoting import quoted
-from tenure.table.sequences import SequenceOutOfRange
 
 if TYPE_CHECKING:
     from tenure.sql.session.session import Session
@@ -129,7 +134,7 @@ class _Making:
             except BadDump:
                 raise
             except UserError as error:
-                at = where(self._file, step.item.line)
+                at = place_in_file(self._file, step.item.line)
                 error.detail = f"{error.detail} It is in {at}." if error.detail else at
                 error.position = 0  # it is one in another text than the client's
                 raise
@@ -174,7 +179,7 @@ class _Making:
         value = arguments[1]
         assert isinstance(value, int), "as the rules have it"
         if not sequence.minimum <= value <= sequence.maximum:
-            raise SequenceOutOfRange(
+            raise OutOfRange(
                 f'setval: value {value} is out of bounds for sequence "{sequence.name}"'
                 f" ({sequence.minimum}..{sequence.maximum})"
             )

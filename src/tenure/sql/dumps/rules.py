@@ -19,8 +19,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
-from tenure.base.errors import UserError
-from tenure.bulk.dumps.faults import BadDump
+from tenure.base.errors import BadDump, UserError
 from tenure.bulk.dumps.scan import CopiedRows, Inserted, Item
 from tenure.sql.text.parse import Tree, child, items, kind, names, one, option
 

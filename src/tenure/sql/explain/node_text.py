@@ -7,8 +7,8 @@ Walk: `sql.explain.plan_text` asks for each node.
 
 from collections.abc import Iterator, Sequence
 
+from tenure.base.errors import UndefinedObject
 from tenure.catalog.descriptors.definitions import EnumType, Index
-from tenure.expr.errors import UndefinedObject
 from tenure.expr.tree.expressions import Node
 from tenure.expr.tree.sql_text import render
 from tenure.expr.types.arrays import ArrayOf

@@ -12,12 +12,12 @@ reads the past.
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from tenure.base.errors import UndefinedTable
 from tenure.base.timestamp import Timestamp, logical_of, micros_of
 from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorState
 from tenure.catalog.leases.historical import HistoricalUse
 from tenure.catalog.name_resolution import InStore, Path, find
 from tenure.kv.keys import Span
-from tenure.sql.errors import UndefinedTable
 from tenure.sql.session.services import Parts
 
 

@@ -10,18 +10,23 @@ Walk: `sql.names.session_names` -> `bind`; `statements.ddl.views` asks `written_
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tenure.base.errors import (
+    InvalidName,
+    NotSupported,
+    SyntaxFault,
+    UndefinedColumn,
+    UndefinedTable,
+    WrongObjectType,
+)
 from tenure.catalog.changes.table_parts import find_column
 from tenure.catalog.descriptors.definitions import Schema, Table, TypeRef
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
-from tenure.catalog.errors import UndefinedColumn, WrongKind
-from tenure.expr.errors import NotSupported
 from tenure.expr.functions.sequence_functions import CURRENT, LAST, NEXT, SET
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import Cast, Const
 from tenure.expr.types.type_names import type_of
-from tenure.sql.errors import UndefinedTable
-from tenure.sql.text.parse import SyntaxFault, tokens
+from tenure.sql.text.parse import tokens
 from tenure.sql.text.quoting import quoted
 from tenure.sql.text.tenure_statements import TokenReader
 
@@ -33,10 +38,6 @@ OF_SEQUENCES = {("nextval", 1): NEXT, ("currval", 1): CURRENT, ("setval", 2): SE
 
 Known = Mapping[tuple[str, ...], int]
 """Names that stand for objects already: those of a view's query."""
-
-
-class InvalidName(SyntaxFault):
-    sqlstate = "42602"
 
 
 def bind(names: "SessionNames", name: str, arguments: Sequence[Typed], known: Known) -> Typed | None:
@@ -88,7 +89,7 @@ def _sequence(names: "SessionNames", path: tuple[str, ...]) -> int:
     if found is None:
         raise UndefinedTable(f'relation "{".".join(path)}" does not exist')
     if not isinstance(found, SequenceDescriptor):
-        raise WrongKind(f'"{path[-1]}" is not a sequence')
+        raise WrongObjectType(f'"{path[-1]}" is not a sequence')
     return found.id
 
 

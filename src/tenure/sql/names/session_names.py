@@ -9,7 +9,7 @@ Walk: `sql.planning` makes one per statement; the binder asks it; `sql.session.p
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.base.errors import RetryError
+from tenure.base.errors import RetryError, TooComplex, UndefinedObject, UndefinedTable
 from tenure.catalog.changes.offline_tables import refuse_offline
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
@@ -23,13 +23,11 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.name_resolution import InStore, find
-from tenure.expr.errors import UndefinedObject
 from tenure.expr.functions.callback_functions import LIVENESS
 from tenure.expr.tree.build import Typed, call
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.relations import Relation
-from tenure.sql.errors import UndefinedTable
 from tenure.sql.names import sequence_names
 from tenure.sql.names.past_names import absence
 from tenure.sql.names.view_names import view_query
@@ -37,7 +35,6 @@ from tenure.sql.session.answers import NotShort
 from tenure.sql.session.block import Block
 from tenure.sql.session.closed_tables import await_open
 from tenure.sql.tables.sequence_relation import sequence_relation
-from tenure.sql.text.parse import TooComplex
 
 if TYPE_CHECKING:
     from tenure.sql.session.session import Session

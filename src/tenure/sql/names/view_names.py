@@ -9,12 +9,12 @@ Walk: `sql.names.session_names` -> `view_query` -> the binder asks a `ViewNames`
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tenure.base.errors import UndefinedTable
 from tenure.catalog.descriptors.definitions import EnumType, Table, View, ViewSource
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.expr.tree.build import Typed
 from tenure.expr.types.datatype import Type
 from tenure.sql.bind.relations import NamedColumns, Relation, ViewQuery
-from tenure.sql.errors import UndefinedTable
 from tenure.sql.tables.sequence_relation import sequence_relation
 from tenure.sql.text.parse import one
 

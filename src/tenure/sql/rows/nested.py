@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from tenure.base.errors import UserError
+from tenure.base.errors import CardinalityViolation
 from tenure.base.memory import Holding
 from tenure.base.sizes import size_of
 from tenure.expr.types.arrays import check_shape
@@ -30,10 +30,6 @@ VALUE_BYTES = 16
 """A value's place in a list, and in a set or an array."""
 
 Ask = Callable[..., Any]
-
-
-class MoreThanOneRow(UserError):
-    sqlstate = "21000"
 
 
 class CompiledSubquery:
@@ -79,7 +75,7 @@ def _scalar(run: QueryRun, node: RowNode, holding: Holding) -> Any:
     rows = node.start(run, 2)
     first = next(rows, None)
     if first is not None and next(rows, None) is not None:
-        raise MoreThanOneRow("more than one row returned by a subquery used as an expression")
+        raise CardinalityViolation("more than one row returned by a subquery used as an expression")
     if first is None:
         return None
     holding.add(first)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 
-from tenure.base.errors import UserError
+from tenure.base.errors import NegativeLimit, NegativeOffset
 from tenure.base.memory import Holding
 from tenure.base.sizes import size_of_rows
 from tenure.sql.plans.plan import Limit, Sort
@@ -30,14 +30,6 @@ from tenure.sql.rows.run import (
 
 KEPT_ROWS_MAX = 10_000
 """Above this a Limit does not change how a Sort works: sorting again and again would cost more."""
-
-
-class NegativeLimit(UserError):
-    sqlstate = "2201W"
-
-
-class NegativeOffset(UserError):
-    sqlstate = "2201X"
 
 
 class SortRows(RowNode):

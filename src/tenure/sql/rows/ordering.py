@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from tenure.expr.errors import UndefinedFunction
+from tenure.base.errors import UndefinedFunction
 from tenure.expr.functions.function import Context
 from tenure.expr.tree.closures import Evaluate
 from tenure.expr.tree.expressions import ColumnRef, Node

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tenure.base.memory import Holding, OutOfMemory
+from tenure.base.errors import OutOfMemory
+from tenure.base.memory import Holding
 from tenure.expr.tree.expressions import ColumnRef, ContextValue, Node
 from tenure.expr.types.datatype import Type
 from tenure.sql.plans.plan import Scan

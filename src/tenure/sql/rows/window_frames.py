@@ -17,7 +17,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from tenure.base.errors import UserError
+from tenure.base.errors import BadFrameOffset, NullNotAllowed
 from tenure.expr.functions.function import Context
 from tenure.expr.tree.overload_resolution import resolve
 from tenure.expr.types.datatype import Type
@@ -27,14 +27,6 @@ from tenure.sql.rows.ordering import KeyOf
 from tenure.sql.rows.run import Compiler, QueryRun, Tuple
 
 Peers = Sequence[tuple[int, int]]
-
-
-class NullOffset(UserError):
-    sqlstate = "22004"
-
-
-class BadFrameOffset(UserError):
-    sqlstate = "22013"
 
 
 def peers_of(part: list[Tuple], key: KeyOf | None, context: Context) -> Peers:
@@ -88,7 +80,7 @@ class Frames:
             if evaluate is not None:
                 value = evaluate((), run.context)
                 if value is None:
-                    raise NullOffset(f"frame {side} offset must not be null")
+                    raise NullNotAllowed(f"frame {side} offset must not be null")
                 if self._range is None and value < 0:
                     raise BadFrameOffset(f"frame {side} offset must not be negative")
             found.append(value)

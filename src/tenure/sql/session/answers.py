@@ -25,7 +25,6 @@ from enum import Enum
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from tenure.base.env import Env
-from tenure.base.errors import TenureError
 from tenure.expr.types.datatype import Datum, Type
 
 
@@ -317,13 +316,3 @@ class Clients(Protocol):
         knows the session by.
         """
         ...
-
-
-class QueryCanceled(TenureError):
-    sqlstate = "57014"
-
-
-class Terminated(TenureError):
-    """The session cannot go on: the door tells the client why (FATAL) and closes."""
-
-    sqlstate = "57P01"

@@ -17,7 +17,7 @@ Walk: `sql.session.session` opens and ends blocks; statements read through `sour
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tenure.base.errors import RetryError
+from tenure.base.errors import ActiveTransaction, ReadOnlyTransaction, RetryError, UndefinedSavepoint
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
 from tenure.catalog.descriptors.drafts import Draft
@@ -29,7 +29,6 @@ from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.kv.view import ReadView
 from tenure.schema_change.changer import Requester
-from tenure.sql.errors import ActiveTransaction, InvalidSavepoint, ReadOnlyTransaction
 from tenure.sql.session.portals import Portal
 from tenure.sql.session.services import Parts
 from tenure.sql.session.variables import NOTHING_SET, VariableState
@@ -267,7 +266,7 @@ class Block:
         for position in range(len(self.savepoints) - 1, -1, -1):
             if self.savepoints[position].name == name:
                 return position
-        raise InvalidSavepoint(f'savepoint "{name}" does not exist')
+        raise UndefinedSavepoint(f'savepoint "{name}" does not exist')
 
     # ── ending ─────────────────────────────────────────────────────────────────────────────────
 

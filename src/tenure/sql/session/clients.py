@@ -3,9 +3,8 @@
 Walk: `node.py` makes one; `pgwire.server` calls `open` once a user has logged in.
 """
 
-from tenure.base.errors import RetryError
+from tenure.base.errors import RetryError, UndefinedDatabase
 from tenure.catalog.descriptors.definitions import Database, DescriptorState, NameKey
-from tenure.sql.errors import UndefinedDatabase
 from tenure.sql.session.answers import Endpoints
 from tenure.sql.session.block import Block
 from tenure.sql.session.preparing import ATTEMPTS

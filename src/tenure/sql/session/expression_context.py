@@ -8,13 +8,19 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from tenure.base.errors import RetryError, SessionLost
+from tenure.base.errors import (
+    ConstraintViolation,
+    LocksLost,
+    RetryError,
+    SessionLost,
+    UndefinedTable,
+    UndefinedVariable,
+)
 from tenure.catalog.descriptors.definitions import Sequence as Sequence_
 from tenure.cluster.locks.lock_table import LockOwner
 from tenure.expr.functions.function import Context
 from tenure.expr.types.datatype import Datum
 from tenure.kv.transaction import Transaction
-from tenure.sql.errors import LocksLost, UndefinedTable, UndefinedVariable
 from tenure.sql.session.answers import NotShort
 from tenure.sql.session.block import Block
 from tenure.sql.session.retries import Retries
@@ -22,7 +28,6 @@ from tenure.sql.session.session_facts import FactAnswers, SessionFacts
 from tenure.sql.session.transaction_modes import set_modes
 from tenure.sql.session.variables import MODES, definition
 from tenure.sql.tables import regs
-from tenure.table.errors import ConstraintViolation
 from tenure.table.sequences import SessionSequences
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ Walk: `sql.session.session` starts it with each statement; executors call `check
 
 from typing import TYPE_CHECKING
 
+from tenure.base.errors import QueryCanceled, StatementTimeout, TransactionTimeout
 from tenure.base.settings import IDLE_IN_TRANSACTION_TIMEOUT, STATEMENT_TIMEOUT, Setting
-from tenure.sql.errors import StatementTimeout, TransactionTimeout
-from tenure.sql.session.answers import NotShort, QueryCanceled, Timeouts
+from tenure.sql.session.answers import NotShort, Timeouts
 
 if TYPE_CHECKING:
     from tenure.sql.session.session import Session

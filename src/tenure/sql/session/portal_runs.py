@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from tenure.base.errors import NotSupported, WrongState
 from tenure.expr.types.datatype import Datum
-from tenure.sql.errors import PortalOver, PortalWithoutRows
 from tenure.sql.session import result_size
 from tenure.sql.session.answers import Answer, Pending
 from tenure.sql.session.portals import Portal
@@ -37,18 +37,18 @@ def check_may_run(session: "Session", name: str, portal: Portal) -> None:
     if session.block is not None and session.block.is_failed:
         session.preparing.check_not_failed(portal.prepared.text)
     if portal.is_failed or (portal.is_done and portal.columns is None):
-        raise PortalOver(f'portal "{name}" cannot be run')
+        raise WrongState(f'portal "{name}" cannot be run')
 
 
 def open_portal(session: "Session", name: str, portal: Portal, block: "Block") -> None:
     """FETCH and MOVE take the rows of a portal that need not have been executed yet."""
     if portal is session.active_portal:
-        raise PortalOver(f'portal "{name}" cannot be run')
+        raise WrongState(f'portal "{name}" cannot be run')
     check_may_run(session, name, portal)
     if portal.rows is not None or portal.is_done:
         return
     if portal.columns is None:
-        raise PortalWithoutRows(
+        raise NotSupported(
             "unsupported portal strategy", hint=f'The statement of portal "{name}" returns no rows.'
         )
     result = session.run(portal, block, inline=False)

@@ -18,15 +18,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import GeneratorType
 
-from tenure.base.memory import Account, Holding
-from tenure.expr.types.datatype import Datum, Type
-from tenure.sql.errors import (
+from tenure.base.errors import (
     DuplicateCursor,
     DuplicatePrepared,
     TooManyNames,
     UndefinedCursor,
     UndefinedPrepared,
 )
+from tenure.base.memory import Account, Holding
+from tenure.expr.types.datatype import Datum, Type
 from tenure.sql.session.answers import ResultColumn
 from tenure.sql.session.plan_cache import TEXT_MAX, CachedPlan
 from tenure.sql.session.point_lookup import PointLookup

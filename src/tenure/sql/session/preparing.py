@@ -12,12 +12,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tenure.base.errors import RetryError, UserError
+from tenure.base.errors import InFailedTransaction, PlanChanged, RetryError, UserError
 from tenure.catalog.descriptors.definitions import EnumType
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
 from tenure.sql import planning
-from tenure.sql.errors import InFailedTransaction, PlanChanged
 from tenure.sql.session.answers import ResultColumn
 from tenure.sql.session.block import Block
 from tenure.sql.session.inline import INPUT_BYTES_MAX

@@ -9,10 +9,10 @@ Walk: `sql.session.session` asks after each batch of rows.
 
 from collections.abc import Sequence
 
+from tenure.base.errors import LimitExceeded
 from tenure.base.settings import RESULT_BYTES_MAX, Settings
 from tenure.base.sizes import size_of
 from tenure.expr.types.datatype import Datum
-from tenure.sql.errors import ResultTooLarge
 from tenure.sql.session.answers import ResultColumn
 
 TEXTS = ("text", "varchar", "bpchar", "bytea", "name")
@@ -38,7 +38,7 @@ def bytes_of(rows: Sequence[Sequence[Datum]], columns: Sequence[ResultColumn]) -
 def check(size_bytes: int, settings: Settings) -> None:
     limit = settings[RESULT_BYTES_MAX]
     if size_bytes > limit:
-        raise ResultTooLarge(
+        raise LimitExceeded(
             f"the result of the statement is larger than {limit} bytes",
             hint="Ask for less, or for a part at a time; sql.result_bytes_max is the limit.",
         )

@@ -24,13 +24,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from functools import partial
 
-from tenure.base.errors import RetryError
+from tenure.base.errors import InFailedTransaction, RetryError, TooFewParameters
 from tenure.catalog.descriptors.definitions import Database
 from tenure.catalog.name_resolution import Path
 from tenure.expr.types.datatype import Datum, Type
 from tenure.schema_change.changer import Requester
 from tenure.sql import planning
-from tenure.sql.errors import InFailedTransaction, TooFewParameters
 from tenure.sql.session import transaction_modes
 from tenure.sql.session.answers import Answer, BlockStatus, Endpoints, Notice, NotShort, Pending
 from tenure.sql.session.block import Block

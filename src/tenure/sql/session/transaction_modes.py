@@ -18,7 +18,7 @@ Walk: `Session.begin` -> `begin`; BEGIN, SET TRANSACTION, SET and set_config -> 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tenure.sql.errors import ActiveTransaction
+from tenure.base.errors import ActiveTransaction
 from tenure.sql.session.variables import MODES
 
 if TYPE_CHECKING:

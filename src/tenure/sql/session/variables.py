@@ -21,10 +21,8 @@ from datetime import UTC, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
 
-from tenure.base.errors import InvalidParameter
-from tenure.expr.errors import NotSupported
+from tenure.base.errors import FixedVariable, InvalidParameter, NotSupported, UndefinedVariable
 from tenure.expr.types.zones import spelling_of, zone_of
-from tenure.sql.errors import FixedVariable, UndefinedVariable
 
 Check = Callable[[str], str]
 """Gives the value as it is shown; raises ValueError if it is none."""

@@ -8,18 +8,16 @@ Walk: `sql.session.expression_context` puts `find` into the Context; `expr.types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tenure.base.errors import NotSupported, UndefinedObject, UndefinedSchema, UndefinedTable
 from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Schema, TypeRef
-from tenure.catalog.errors import UndefinedSchema
 from tenure.catalog.name_resolution import find as resolve
 from tenure.catalog.name_resolution import schemas_of
-from tenure.expr.errors import NotSupported, UndefinedObject
 from tenure.expr.functions.session_functions import type_reg
 from tenure.expr.types.datatype import Datum
 from tenure.expr.types.enums import EnumOf
 from tenure.expr.types.system_types import ENUM_OIDS_FROM, TYPE_OIDS, Reg
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.types import type_at
-from tenure.sql.errors import UndefinedTable
 from tenure.sql.names.session_names import SessionNames
 from tenure.sql.session.block import Block
 from tenure.sql.session.variables import split_names

@@ -18,11 +18,11 @@ Walk: `sql.names.session_names` asks `table` while binding; the rows executor as
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from tenure.base.errors import InsufficientPrivilege
 from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr.types.datatype import Datum
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.relations import VirtualTable
-from tenure.sql.errors import InsufficientPrivilege
 from tenure.sql.plans.plan import OutputColumn
 from tenure.sql.tables import sequence_relation
 

@@ -26,10 +26,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from tenure.base import timestamp
-from tenure.base.errors import InvalidParameter, UserError
+from tenure.base.errors import InvalidParameter, NotSupported, UserError
 from tenure.base.timestamp import Timestamp, from_micros
 from tenure.catalog.descriptors.definitions import TypeRef
-from tenure.expr.errors import NotSupported
 from tenure.expr.types.datatype import Datum
 from tenure.expr.types.interval import Interval
 from tenure.expr.types.type_names import type_of

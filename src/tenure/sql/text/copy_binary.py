@@ -12,7 +12,8 @@ Walk: `statements.dml.copy` feeds a `BinaryReader`.
 
 from collections.abc import Iterator
 
-from tenure.sql.text.copy_text import FIELD_BYTES_MAX, BadCopy
+from tenure.base.errors import BadFile
+from tenure.sql.text.copy_text import FIELD_BYTES_MAX
 
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _HEAD_BYTES = len(SIGNATURE) + 8
@@ -53,7 +54,7 @@ class BinaryReader:
         if len(self._kept) < _HEAD_BYTES:
             return False
         if not self._kept.startswith(SIGNATURE):
-            raise BadCopy("COPY file signature not recognized")
+            raise BadFile("COPY file signature not recognized")
         self._skipped_bytes = int.from_bytes(self._kept[_HEAD_BYTES - 4 : _HEAD_BYTES], "big")
         del self._kept[:_HEAD_BYTES]
         self._has_header = True
@@ -97,10 +98,10 @@ class BinaryReader:
 
     def _check(self, size: int) -> None:
         if size < -1:
-            raise BadCopy("invalid field size")
+            raise BadFile("invalid field size")
         if self._at + size - self._row_at > FIELD_BYTES_MAX:
-            raise BadCopy(f"a row is longer than {FIELD_BYTES_MAX} bytes")
+            raise BadFile(f"a row is longer than {FIELD_BYTES_MAX} bytes")
 
     def end(self) -> None:
         if not self._is_over and (self._kept or self._skipped_bytes):
-            raise BadCopy("unexpected EOF in COPY data")
+            raise BadFile("unexpected EOF in COPY data")

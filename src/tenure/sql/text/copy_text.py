@@ -12,15 +12,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tenure.base.errors import UserError
-from tenure.expr.formats.copy_escapes import BadText, split_escaped, unescaped
+from tenure.base.errors import BadFile, UnknownCharacter
+from tenure.expr.formats.copy_escapes import split_escaped, unescaped
 
 FIELD_BYTES_MAX = 64 * 1024 * 1024
 """The longest row that is waited for: beyond it a quote was probably never closed."""
-
-
-class BadCopy(UserError):
-    sqlstate = "22P04"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +74,11 @@ class CopyReader:
             try:
                 text = line.decode()
             except UnicodeDecodeError as error:
-                raise BadText(
+                raise UnknownCharacter(
                     f'invalid byte sequence for encoding "UTF8": 0x{line[error.start]:02x}'
                 ) from error
             if "\0" in text:
-                raise BadText('invalid byte sequence for encoding "UTF8": 0x00')
+                raise UnknownCharacter('invalid byte sequence for encoding "UTF8": 0x00')
             if text == "\\." and not self._format.is_csv:  # in CSV it is data, since PostgreSQL 18
                 self._is_over = True
                 return
@@ -105,10 +101,10 @@ class CopyReader:
         del data[:start]
         self._looked, self._sought = search - start, len(data)
         if len(self._kept) > FIELD_BYTES_MAX:
-            raise BadCopy(f"a row is longer than {FIELD_BYTES_MAX} bytes", hint="Is a quote left open?")
+            raise BadFile(f"a row is longer than {FIELD_BYTES_MAX} bytes", hint="Is a quote left open?")
         if is_last and self._kept:
             if self._format.is_csv and self._is_open(self._kept[self._looked :]) != self._is_quoted:
-                raise BadCopy("unterminated CSV quoted field")
+                raise BadFile("unterminated CSV quoted field")
             rest, self._kept, self._sought = self._kept, bytearray(), 0
             yield rest.removesuffix(b"\r")
 
@@ -161,7 +157,7 @@ class CopyReader:
                 pieces.append(character)
             at += 1
         if is_inside:
-            raise BadCopy("unterminated CSV quoted field")
+            raise BadFile("unterminated CSV quoted field")
         return "".join(pieces), was_quoted, at
 
 

@@ -22,7 +22,7 @@ import postgast
 from google._upb import _message
 from google.protobuf.message import DecodeError
 
-from tenure.base.errors import InvalidParameter, UserError
+from tenure.base.errors import InvalidParameter, SyntaxFault, TooComplex, UserError, WindowFault
 
 STATEMENT_BYTES_MAX = 4 * 1024 * 1024
 """As long as one statement may be; COPY is the way for more."""
@@ -37,20 +37,6 @@ _message.SetAllowOversizeProtos(True)
 
 Tree: TypeAlias = Any
 """A protobuf message; what it holds depends on its kind, so the type checker cannot say."""
-
-
-class SyntaxFault(UserError):
-    sqlstate = "42601"
-
-
-class FrameFault(SyntaxFault):
-    """Of a window's frame: the grammar itself finds these."""
-
-    sqlstate = "42P20"
-
-
-class TooComplex(UserError):
-    sqlstate = "54001"
 
 
 class ParsedStatement(NamedTuple):
@@ -161,7 +147,7 @@ def _fault(error: postgast.PgQueryError) -> UserError:
         return TooComplex(message)
     if message.startswith("precision for type float"):
         return InvalidParameter(message, position=int(error.cursorpos or 0))
-    fault = FrameFault if message.startswith("frame ") else SyntaxFault
+    fault = WindowFault if message.startswith("frame ") else SyntaxFault
     return fault(message, position=int(error.cursorpos or 0))
 
 

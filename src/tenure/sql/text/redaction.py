@@ -7,8 +7,8 @@ Walk: `sql.session.session` keeps what `without_secrets` gives as what it is doi
 tell.
 """
 
+from tenure.base.errors import SyntaxFault, TooComplex
 from tenure.sql.text import parse
-from tenure.sql.text.parse import SyntaxFault, TooComplex
 from tenure.storage.location_text import cut_at_keys
 
 OFTEN = frozenset("sSiIuUdD")

@@ -12,10 +12,10 @@ Walk: `sql.planning` asks `plan` first, then PostgreSQL's grammar.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tenure.expr.errors import NotSupported
+from tenure.base.errors import NotSupported, SyntaxFault
 from tenure.sql.statement import Control, Statement
 from tenure.sql.text import parse
-from tenure.sql.text.parse import SyntaxFault, Token, Tree
+from tenure.sql.text.parse import Token, Tree
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tenure.base.env import SystemEnv
-from tenure.base.errors import StoreError
+from tenure.base.errors import FenceLost, StoreError
 from tenure.bulk.exporting import job as export_job
 from tenure.bulk.exporting.kind import KIND
 from tenure.bulk.exporting.records import ExportPayload, ExportProgress, Rows
@@ -21,7 +21,7 @@ from tenure.bulk.upkeep import Upkeep
 from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.cluster.jobs.job_records import JobProgress
 from tenure.cluster.jobs.job_states import JobState
-from tenure.cluster.jobs.job_table import FenceLost, Job
+from tenure.cluster.jobs.job_table import Job
 from tenure.cluster.jobs.runs import Run
 from tenure.front import Listen
 from tenure.kv.records import pack, unpack

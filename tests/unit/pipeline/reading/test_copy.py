@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tenure.pipeline.reading import BadInput, FileLimits
+from tenure.base.errors import BadInput
+from tenure.pipeline.reading import FileLimits
 from tenure.pipeline.reading.tasks import CopyText, Inserts
 from tests.postgres_server import Server
 from tests.unit.pipeline.reading.files import Read, memory, read_all, read_file, task

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tenure.pipeline.reading import BadInput, Csv, FileLimits
+from tenure.base.errors import BadInput
+from tenure.pipeline.reading import Csv, FileLimits
 from tenure.table.packing import unpack_columns
 from tests.postgres_server import Server
 from tests.unit.pipeline.reading.files import Read, memory, read_all, read_file, read_split, task

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.pipeline.reading import BadInput, FileLimits, NdJson, ReadTask, TargetColumn, TaskInput
+from tenure.base.errors import BadInput
+from tenure.pipeline.reading import FileLimits, NdJson, ReadTask, TargetColumn, TaskInput
 from tenure.table.packing import unpack
 from tests.unit.expr.oracle import named
 from tests.unit.pipeline.reading.files import Read, memory, read_all, read_file, read_split

@@ -13,16 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from tenure.pipeline.reading import (
-    BadInput,
-    FileLimits,
-    Parquet,
-    parquet_pages,
-    parquet_rows,
-    pieces,
-    read,
-    survey,
-)
+from tenure.base.errors import BadInput
+from tenure.pipeline.reading import FileLimits, Parquet, parquet_pages, parquet_rows, pieces, read, survey
 from tenure.pipeline.reading.parquet_rows import RowGroup
 from tenure.pipeline.reading.splits import SPLIT_BYTES, read_tasks
 from tenure.pipeline.reading.tasks import MiB

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
+from tenure.base.errors import BadFile, LimitExceeded
 from tenure.pipeline.reading import FileLimits
 from tenure.storage import decompression
-from tenure.storage.decompression import BadFile, TooLarge
 from tests.unit.pipeline.reading.files import read_file, read_split
 
 DATA = b"".join(b"%d,%x\n" % (each, each * each) for each in range(5000))
@@ -38,10 +38,10 @@ def test_a_compressed_file_gives_what_the_plain_one_gives_and_is_never_cut(compr
 @pytest.mark.parametrize("compression", COMPRESSED)
 def test_a_bomb_is_refused_while_it_grows(compression: str) -> None:
     bomb = COMPRESSED[compression](b"1,2\n" * 3_000_000)
-    with pytest.raises(TooLarge):
+    with pytest.raises(LimitExceeded):
         read_file(bomb, "int8", "int8")
     wide = FileLimits(decompression=decompression.DecompressionLimits(bytes_max=2_000_000, ratio_max=10**6))
-    with pytest.raises(TooLarge, match="more than 2000000 bytes"):
+    with pytest.raises(LimitExceeded, match="more than 2000000 bytes"):
         read_file(bomb, "int8", "int8", limits=wide)
 
 

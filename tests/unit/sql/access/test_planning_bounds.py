@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tenure.base.errors import QueryCanceled
 from tenure.node import Node
-from tenure.sql.session.answers import NotShort, QueryCanceled
+from tenure.sql.session.answers import NotShort
 from tests.unit.sql.sessions import Talk
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tenure.base.env import SystemEnv
+from tenure.base.errors import RowsIncomplete
 from tenure.base.memory import lone_account
 from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr.types.type_names import type_of
 from tenure.sql.duck.duck_types import Value, shape_of
 from tenure.sql.duck.engine import DuckEngine
 from tenure.sql.duck.rendering import Rendered
-from tenure.sql.errors import Unfinished
 from tenure.table.columnar import Columns
 
 TEXT = type_of(TypeRef("text"))
@@ -99,7 +99,7 @@ def test_a_large_result_is_computed_once_for_whoever_can_start_over(
 def test_who_can_start_over_is_told_when_he_has_to(engine: DuckEngine) -> None:
     rows = engine.run(_rendered(FAILS_LATE), dict, lambda: None, account=lone_account(1 << 30), is_once=True)
     assert rows is not None and next(rows)[0].rstrip("x") == "0"
-    with pytest.raises(Unfinished):
+    with pytest.raises(RowsIncomplete):
         list(rows)
     assert engine.run(_rendered(FAILS_LATE), dict, lambda: None, account=lone_account(1 << 30)) is None
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenure.bulk.dumps.faults import BadDump
+from tenure.base.errors import BadDump
 from tenure.bulk.dumps.scan import CopiedRows, Inserted, Said
 from tenure.sql.dumps.rules import Ruling, judge
 

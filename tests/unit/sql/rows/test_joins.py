@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.base.memory import OutOfMemory, lone_account
+from tenure.base.errors import OutOfMemory
+from tenure.base.memory import lone_account
 from tenure.expr.tree.build import Typed, call
 from tenure.expr.tree.expressions import And, ContextValue, Node
 from tenure.kv.store import Store

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.base.memory import OutOfMemory, lone_account
+from tenure.base.errors import NegativeLimit, OutOfMemory
+from tenure.base.memory import lone_account
 from tenure.expr.tree.build import Typed, call
 from tenure.expr.tree.expressions import ContextValue, Nested
 from tenure.kv.store import Store
@@ -25,7 +26,6 @@ from tenure.sql.plans.plan import (
     Subquery,
 )
 from tenure.sql.plans.plan_facts import is_bounded, is_point_query
-from tenure.sql.rows.order import NegativeLimit
 from tenure.sql.rows.run import QueryRun, Rows
 from tenure.sql.rows.runner import compile
 from tests.unit.sql.plans import (

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tenure.base.memory import OutOfMemory
+from tenure.base.errors import OutOfMemory, StatementTimeout
 from tenure.node import Node
-from tenure.sql.errors import StatementTimeout
 from tenure.sql.text import parse
 from tests.unit.sql.talking import Speaker, a_node, front_of
 

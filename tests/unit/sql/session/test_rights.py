@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tenure.base.errors import RetryError, TenureError
+from tenure.base.errors import RetryError, TenureError, Terminated
 from tenure.catalog.leases.uses import Use
 from tenure.node import Node
-from tenure.sql.session.answers import Terminated
 from tests.unit.sql.talking import Speaker, a_node
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tenure.base.errors import RetryError, TenureError
+from tenure.base.errors import RetryError, TenureError, Terminated
 from tenure.node import Node
 from tenure.sql.session import portals
-from tenure.sql.session.answers import Answer, BlockStatus, NotShort, Terminated
+from tenure.sql.session.answers import Answer, BlockStatus, NotShort
 from tests.unit.sql.talking import Speaker, a_node, front_of
 
 

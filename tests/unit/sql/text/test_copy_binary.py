@@ -2,8 +2,9 @@
 
 import pytest
 
+from tenure.base.errors import BadFile
 from tenure.sql.text.copy_binary import SIGNATURE, BinaryReader
-from tenure.sql.text.copy_text import FIELD_BYTES_MAX, BadCopy, CopyReader, Format
+from tenure.sql.text.copy_text import FIELD_BYTES_MAX, CopyReader, Format
 
 HEAD = SIGNATURE + bytes(8)
 END = b"\xff\xff"
@@ -42,7 +43,7 @@ def test_an_extension_of_the_header_is_passed_over_and_not_kept() -> None:
 def test_a_length_that_cannot_be_is_refused_before_anything_is_waited_for(size: int, message: str) -> None:
     reader = BinaryReader()
     data = HEAD + (1).to_bytes(2, "big") + size.to_bytes(4, "big", signed=True)
-    with pytest.raises(BadCopy, match=message):
+    with pytest.raises(BadFile, match=message):
         list(reader.rows(data))
 
 
@@ -51,7 +52,7 @@ def test_fields_of_one_row_are_bounded_together() -> None:
     half = FIELD_BYTES_MAX // 2 + 1
     first = HEAD + (2).to_bytes(2, "big") + half.to_bytes(4, "big") + bytes(half)
     assert list(reader.rows(first)) == []
-    with pytest.raises(BadCopy, match="a row is longer"):
+    with pytest.raises(BadFile, match="a row is longer"):
         list(reader.rows(half.to_bytes(4, "big")))
 
 
@@ -67,7 +68,7 @@ def test_what_is_kept_goes_with_its_row() -> None:
 def test_an_end_in_the_middle_is_an_error() -> None:
     reader = BinaryReader()
     list(reader.rows(HEAD + row(b"abc")[:-1]))
-    with pytest.raises(BadCopy, match="unexpected EOF"):
+    with pytest.raises(BadFile, match="unexpected EOF"):
         reader.end()
 
 

@@ -6,6 +6,7 @@ same for all of them is kept once, any other is computed for each.
 Walk: `statements.ddl.alter_table` -> these -> `catalog.changes.column_changes`, `catalog.changes.drops`.
 """
 
+from tenure.base.errors import UndefinedColumn
 from tenure.catalog.changes import drops
 from tenure.catalog.changes.column_changes import (
     AddIdentity,
@@ -23,7 +24,6 @@ from tenure.catalog.changes.table_changes import alter, owned_sequences
 from tenure.catalog.changes.table_parts import column_of as named_column
 from tenure.catalog.changes.table_parts import find_column, successor_of
 from tenure.catalog.descriptors.definitions import Expression, OwnedBy, Schema, Table
-from tenure.catalog.errors import UndefinedColumn
 from tenure.expr.functions.function import Volatility
 from tenure.expr.tree.compiled import compile, volatility
 from tenure.expr.tree.expressions import decode

@@ -9,6 +9,7 @@ Walk: `sql.planning` -> `alter_table` -> the action's function -> `catalog.chang
 
 from collections.abc import Callable
 
+from tenure.base.errors import DependentObjects, NotSupported, UndefinedObject, WrongObjectType
 from tenure.catalog.changes.constraint_changes import DropConstraint, ValidateConstraint
 from tenure.catalog.changes.drops import drop_objects
 from tenure.catalog.changes.index_changes import needing, primary_of
@@ -18,8 +19,6 @@ from tenure.catalog.changes.table_parts import constraint_named
 from tenure.catalog.changes.view_changes import view_of
 from tenure.catalog.descriptors.definitions import Index, Schema, Table
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
-from tenure.catalog.errors import DependentObjects, UndefinedObject, WrongKind
-from tenure.expr.errors import NotSupported
 from tenure.sql.statements.ddl import alter_columns, alter_type
 from tenure.sql.statements.ddl.constraint_definitions import add_constraint, primary_key
 from tenure.sql.statements.ddl.create_table import row_id_default
@@ -92,7 +91,7 @@ def _alter_other(definer: Definer, id: int, relation: object, actions: list[Tree
             set_owner(definer.draft, definer.known, id, definer.role(action.newowner))
             continue
         is_sequence = isinstance(relation, SequenceDescriptor)
-        raise WrongKind(
+        raise WrongObjectType(
             f"ALTER action {_spoken(subtype)} cannot be performed on relation "
             f'"{getattr(relation, "name", "")}"',
             detail=f"This operation is not supported for {'sequences' if is_sequence else 'views'}.",
@@ -195,7 +194,7 @@ def _validate_constraint(definer: Definer, table: Table, action: Tree) -> None:
     if constraint is None:
         raise UndefinedObject(f'constraint "{action.name}" of relation "{table.name}" does not exist')
     if isinstance(constraint, Index):
-        raise WrongKind(
+        raise WrongObjectType(
             f'cannot validate constraint "{action.name}" of relation "{table.name}"',
             detail="This operation is not supported for this type of constraint.",
         )

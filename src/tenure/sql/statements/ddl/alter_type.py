@@ -11,11 +11,11 @@ Walk: `statements.ddl.alter_table` -> `alter_type` -> `catalog.changes.column_ch
 
 from collections.abc import Iterator
 
+from tenure.base.errors import CannotCast, DatatypeMismatch
 from tenure.catalog.changes.column_changes import AlterType
 from tenure.catalog.changes.table_changes import alter
 from tenure.catalog.changes.table_parts import settled_column_of, staying
 from tenure.catalog.descriptors.definitions import Check, Column, Expression, Index, Table, TypeRef
-from tenure.expr.errors import CannotCast, DatatypeMismatch
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ColumnRef, decode

@@ -9,11 +9,10 @@ Walk: `statements.ddl.create_table` and `statements.ddl.alter_columns` -> `colum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tenure.base.errors import InvalidParameter, NotSupported, SyntaxFault
 from tenure.catalog.changes.column_changes import AddColumn
 from tenure.catalog.changes.sequence_changes import SequenceOptions, create_sequence
 from tenure.catalog.descriptors.definitions import Expression, Schema, TypeRef
-from tenure.catalog.errors import WrongSyntax
-from tenure.expr.errors import NotSupported
 from tenure.expr.functions.sequence_functions import NEXT
 from tenure.expr.tree import build
 from tenure.expr.tree.expressions import Const, decode
@@ -93,7 +92,7 @@ def column_of(definer: Definer, table: str, tree: Tree) -> NewColumn:
             case _:
                 column.constraints.append(each)
     if says_null and not column.is_nullable:
-        raise WrongSyntax(
+        raise SyntaxFault(
             f'conflicting NULL/NOT NULL declarations for column "{column.name}" of table "{table}"'
         )
     if column.default is not None and is_null(column.default):
@@ -105,7 +104,7 @@ def _defer(column: NewColumn, *, is_at_first: bool) -> None:
     """DEFERRABLE or INITIALLY DEFERRED after a constraint that stands beside a column is about that one."""
     if not column.constraints:
         clause = "INITIALLY DEFERRED" if is_at_first else "DEFERRABLE"
-        raise WrongSyntax(f"misplaced {clause} clause")
+        raise SyntaxFault(f"misplaced {clause} clause")
     constraint = type(column.constraints[-1])()
     constraint.CopyFrom(column.constraints[-1])
     constraint.deferrable = True
@@ -123,11 +122,11 @@ def _require_no_default(column: NewColumn, table: str) -> None:
     """A column has one source of values."""
     what = f'specified for column "{column.name}" of table "{table}"'
     if column.identity:
-        raise WrongSyntax(f"both default and identity {what}")
+        raise SyntaxFault(f"both default and identity {what}")
     if column.generated is not None:
-        raise WrongSyntax(f"both default and generation expression {what}")
+        raise SyntaxFault(f"both default and generation expression {what}")
     if column.default is not None or column.sequence is not None:
-        raise WrongSyntax(f"multiple default values {what}")
+        raise SyntaxFault(f"multiple default values {what}")
 
 
 def check_collation(name: list[str]) -> None:
@@ -156,12 +155,8 @@ def identity_options(
     definer: Definer, column: str, type: TypeRef, options: Sequence[Tree]
 ) -> SequenceOptions:
     if type.name not in ("int2", "int4", "int8") or type.is_array:
-        raise InvalidIdentity("identity column type must be smallint, integer, or bigint")
+        raise InvalidParameter("identity column type must be smallint, integer, or bigint")
     return options_of(definer, options, type)
-
-
-class InvalidIdentity(WrongSyntax):
-    sqlstate = "22023"
 
 
 def make_sequence(

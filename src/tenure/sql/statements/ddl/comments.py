@@ -3,6 +3,7 @@
 Walk: `sql.planning` -> `comment` -> `catalog.changes.object_changes.set_comment`, or a change of the table.
 """
 
+from tenure.base.errors import NotSupported, SyntaxFault, UndefinedDatabase, UndefinedObject, WrongObjectType
 from tenure.catalog.changes.column_changes import SetColumnComment
 from tenure.catalog.changes.constraint_changes import SetConstraintComment
 from tenure.catalog.changes.index_changes import SetIndexComment
@@ -12,8 +13,6 @@ from tenure.catalog.changes.table_parts import constraint_named
 from tenure.catalog.changes.view_changes import set_view_column_comment
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.definitions import Table, View
-from tenure.catalog.errors import UndefinedDatabase, UndefinedObject, WrongKind, WrongSyntax
-from tenure.expr.errors import NotSupported
 from tenure.sql.statements.ddl.databases import database_named
 from tenure.sql.statements.ddl.definition import Definer
 from tenure.sql.statements.ddl.naming import index
@@ -60,13 +59,13 @@ def _on_relation(definer: Definer, what: str, path: list[str], text: str) -> Non
     found = definer.relation(path)
     if not isinstance(found, RELATIONS[what]):
         word = what.removeprefix("OBJECT_").lower()
-        raise WrongKind(f'"{path[-1]}" is not a {word}')
+        raise WrongObjectType(f'"{path[-1]}" is not a {word}')
     set_comment(definer.draft, definer.known, found.id, text)
 
 
 def _on_column(definer: Definer, path: list[str], text: str) -> None:
     if len(path) < 2:
-        raise WrongSyntax("column name must be qualified")
+        raise SyntaxFault("column name must be qualified")
     found = definer.relation(path[:-1])
     match found:
         case Table():
@@ -74,7 +73,7 @@ def _on_column(definer: Definer, path: list[str], text: str) -> None:
         case View():
             set_view_column_comment(definer.draft, definer.known, found.id, path[-1], text)
         case _:
-            raise WrongKind(f'cannot set comment on relation "{found.name}"')
+            raise WrongObjectType(f'cannot set comment on relation "{found.name}"')
 
 
 def _on_constraint(definer: Definer, path: list[str], text: str) -> None:

@@ -6,12 +6,12 @@ Walk: `statements.ddl.create_table`, `statements.ddl.alter_table` -> `changes_of
 
 from collections.abc import Iterator, Sequence
 
+from tenure.base.errors import DatatypeMismatch, NotSupported, UndefinedFunction
 from tenure.catalog.changes.constraint_changes import AddCheck, AddForeignKey, target_key
 from tenure.catalog.changes.index_changes import AddIndex, AlterPrimaryKey, primary_of
 from tenure.catalog.changes.table_changes import alter, referring_to
 from tenure.catalog.changes.table_parts import NamedKeyColumn, TableChange, find_column, staying
 from tenure.catalog.descriptors.definitions import Action, Column, Expression, Schema, Table
-from tenure.expr.errors import DatatypeMismatch, NotSupported, UndefinedFunction
 from tenure.expr.tree.build import Typed, call
 from tenure.expr.tree.expressions import ColumnRef
 from tenure.sql.statements.ddl.column_definitions import NOT_DEFERRED, NOT_ENFORCED

@@ -11,6 +11,7 @@ Walk: `sql.planning` -> `create_table` -> `catalog.changes.object_changes.create
 
 from collections.abc import Sequence
 
+from tenure.base.errors import DuplicateColumn, InvalidTable, NotSupported, UndefinedColumn
 from tenure.catalog.changes.column_changes import SetNotNull
 from tenure.catalog.changes.object_changes import create_table as create
 from tenure.catalog.changes.sequence_changes import set_owned_by
@@ -18,8 +19,6 @@ from tenure.catalog.changes.table_changes import alter
 from tenure.catalog.changes.table_parts import NamedKeyColumn
 from tenure.catalog.changes.table_parts import column_of as named_column
 from tenure.catalog.descriptors.definitions import Expression, OwnedBy, Schema, Table
-from tenure.catalog.errors import DuplicateColumn, InvalidTable
-from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.tree import build
 from tenure.sql.statements.ddl.column_definitions import (
     NOT_DEFERRED,

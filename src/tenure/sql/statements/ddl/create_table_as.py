@@ -11,10 +11,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from tenure.base.errors import NotSupported, SyntaxFault, UndefinedObject
 from tenure.base.interruptible import interruptible
 from tenure.catalog.descriptors.definitions import DescriptorState, Table
-from tenure.catalog.errors import WrongSyntax
-from tenure.expr.errors import NotSupported, UndefinedObject
 from tenure.sql.access import planner as access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import NoParameters
@@ -93,7 +92,7 @@ def _check_types(definer: Definer, query: Query) -> None:
 
 def _columns(query: Query, given: Sequence[str]) -> list[NewColumn]:
     if len(given) > len(query.outputs):
-        raise WrongSyntax("too many column names were specified")
+        raise SyntaxFault("too many column names were specified")
     titles = [*given, *(each.name for each in query.outputs[len(given) :])]
     return [NewColumn(title, each.type.ref) for title, each in zip(titles, query.outputs, strict=True)]
 

@@ -8,6 +8,7 @@ Walk: `statements.ddl.create_table` -> `copied`, and `CopiedParts.finish` once t
 
 from dataclasses import dataclass
 
+from tenure.base.errors import WrongObjectType
 from tenure.catalog.changes.column_changes import SetColumnComment
 from tenure.catalog.changes.constraint_changes import AddCheck
 from tenure.catalog.changes.index_changes import AddIndex
@@ -16,7 +17,6 @@ from tenure.catalog.changes.table_changes import alter, owned_sequences
 from tenure.catalog.changes.table_parts import NamedKeyColumn
 from tenure.catalog.descriptors.definitions import Column, Expression, Index, Schema, Table, View, visible
 from tenure.catalog.descriptors.elements import finished
-from tenure.catalog.errors import WrongKind
 from tenure.expr.tree.expressions import ColumnRef, Node, decode, to_stored
 from tenure.expr.tree.rewrite import rewrite
 from tenure.sql.statements.ddl.column_definitions import NewColumn
@@ -85,7 +85,7 @@ def copied(definer: Definer, tree: Tree) -> CopiedParts:
     if isinstance(relation, View):
         return CopiedParts(None, 0, [NewColumn(each.name, each.type) for each in relation.columns], ())
     if not isinstance(relation, Table):
-        raise WrongKind(f'relation "{relation.name}" is invalid in LIKE clause')
+        raise WrongObjectType(f'relation "{relation.name}" is invalid in LIKE clause')
     # Nothing connects the two: what the block itself has changed of the source counts as done.
     source = finished(relation)
     assert isinstance(source, Table), "a table that is changed stays one"

@@ -5,11 +5,16 @@ A database is dropped with everything in it, as PostgreSQL does it; not the one 
 Walk: `sql.planning` -> these -> `catalog.changes.object_changes`, `catalog.changes.drops`.
 """
 
+from tenure.base.errors import (
+    DependentObjects,
+    DuplicateDatabase,
+    NotSupported,
+    ObjectInUse,
+    UndefinedDatabase,
+)
 from tenure.catalog.changes.drops import drop_database as drop
 from tenure.catalog.changes.object_changes import create_database as create
 from tenure.catalog.descriptors.definitions import SYSTEM_DATABASE, Database, NameKey, is_dropped
-from tenure.catalog.errors import DependentObjects, DuplicateDatabase, ObjectInUse, UndefinedDatabase
-from tenure.expr.errors import NotSupported
 from tenure.sql.statements.ddl.definition import Definer
 from tenure.sql.text.parse import Tree, child, items
 

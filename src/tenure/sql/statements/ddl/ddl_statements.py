@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tenure.expr.errors import NotSupported
+from tenure.base.errors import NotSupported
 from tenure.sql.statements.ddl import alter_table, dropping, object_names
 from tenure.sql.statements.ddl.comments import comment
 from tenure.sql.statements.ddl.create_table import create_table

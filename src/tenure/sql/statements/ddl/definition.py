@@ -12,7 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tenure.base.errors import UserError
+from tenure.base.errors import (
+    ActiveTransaction,
+    DatatypeMismatch,
+    InsufficientPrivilege,
+    InvalidObject,
+    UndefinedObject,
+    UndefinedSchema,
+    UndefinedTable,
+    WrongObjectType,
+)
 from tenure.catalog.changes.table_changes import table_of
 from tenure.catalog.changes.table_parts import staying
 from tenure.catalog.descriptors.definitions import (
@@ -28,10 +37,8 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.drafts import Draft
-from tenure.catalog.errors import UndefinedObject, UndefinedRelation, UndefinedSchema, WrongKind
 from tenure.catalog.leases.uses import Use
 from tenure.catalog.name_resolution import find, schemas_of
-from tenure.expr.errors import DatatypeMismatch, InvalidDefinition
 from tenure.expr.functions.function import Volatility
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
@@ -45,7 +52,6 @@ from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.binder import bind_scalar, guarded
 from tenure.sql.bind.parameters import NoParameters
 from tenure.sql.bind.types import type_at
-from tenure.sql.errors import ActiveTransaction
 from tenure.sql.names.session_names import SessionNames
 from tenure.sql.plans.plan import OutputColumn
 from tenure.sql.session.answers import ResultColumn
@@ -55,10 +61,6 @@ from tenure.sql.text.parse import Tree, option
 from tenure.sql.text.quoting import quoted
 
 SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "tenure_internal")
-
-
-class SystemObject(UserError):
-    sqlstate = "42501"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ class Definer:
     def schema_for(self, qualifier: Sequence[str]) -> Schema:
         """Where a new object goes: the schema named, or the first of the search path that is there."""
         if qualifier and self.is_system_schema(qualifier[-1]):
-            raise SystemObject(
+            raise InsufficientPrivilege(
                 f'permission denied for schema "{qualifier[-1]}"',
                 detail="System catalog modifications are currently disallowed.",
             )
@@ -159,24 +161,24 @@ class Definer:
         return found
 
     def relation(self, name: Sequence[str], position: int = 0) -> Table | View | SequenceDescriptor:
-        """Anything that can stand in FROM. Raises UndefinedRelation (42P01)."""
+        """Anything that can stand in FROM. Raises UndefinedTable (42P01)."""
         found = self.object(name)
         if isinstance(found, Table | View | SequenceDescriptor):
             return found
         if self.session.parts.virtual.table(name, self.names) is not None:
-            raise SystemObject(f'permission denied: "{name[-1]}" is a system catalog')
-        raise UndefinedRelation(f'relation "{".".join(name)}" does not exist', position=position)
+            raise InsufficientPrivilege(f'permission denied: "{name[-1]}" is a system catalog')
+        raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
 
     def table(self, name: Sequence[str], position: int = 0) -> Table:
         found = self.relation(name, position)
         if not isinstance(found, Table):
-            raise WrongKind(f'"{name[-1]}" is not a table')
+            raise WrongObjectType(f'"{name[-1]}" is not a table')
         return found
 
     def sequence(self, name: Sequence[str]) -> SequenceDescriptor:
         found = self.relation(name)
         if not isinstance(found, SequenceDescriptor):
-            raise WrongKind(f'"{name[-1]}" is not a sequence')
+            raise WrongObjectType(f'"{name[-1]}" is not a sequence')
         return found
 
     def enum(self, name: Sequence[str]) -> EnumType:
@@ -185,7 +187,7 @@ class Definer:
             return found
         if found is None:
             raise UndefinedObject(f'type "{".".join(name)}" does not exist')
-        raise WrongKind(f"{'.'.join(name)} is not an enum")
+        raise WrongObjectType(f"{'.'.join(name)} is not an enum")
 
     def qualifies(self, descriptor: AnyDescriptor) -> bool:
         """Whether messages name it with its schema: its name alone does not find it."""
@@ -263,7 +265,7 @@ class Definer:
         is_index = what == "WHERE"
         require_immutable(node, "index predicate" if is_index else "check constraint")
         if is_index and depends_on_session(node, self._types(columns), self.names.enum):
-            raise InvalidDefinition("functions in index predicate must be marked IMMUTABLE")
+            raise InvalidObject("functions in index predicate must be marked IMMUTABLE")
         return self.stored(node, {id: name for id, name, _ in columns})
 
     def generated(
@@ -274,7 +276,7 @@ class Definer:
         if volatility(node) is not Volatility.IMMUTABLE or depends_on_session(
             node, self._types(columns), self.names.enum
         ):
-            raise InvalidDefinition("generation expression is not immutable")
+            raise InvalidObject("generation expression is not immutable")
         return self.stored(node, {id: name for id, name, _ in columns})
 
     def _types(self, columns: Sequence[tuple[int, str, TypeRef]]) -> dict[int, Type]:

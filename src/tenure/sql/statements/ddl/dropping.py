@@ -8,16 +8,22 @@ Walk: `sql.planning` -> `drop` -> `catalog.changes.drops`, or `catalog.changes.i
 
 from collections.abc import Sequence
 
+from tenure.base.errors import (
+    InsufficientPrivilege,
+    NotSupported,
+    UndefinedObject,
+    UndefinedSchema,
+    UndefinedTable,
+    WrongObjectType,
+)
 from tenure.catalog.changes.dependencies import Contents, Thing, closure, name_of
 from tenure.catalog.changes.drops import drop_objects, drop_schemas, inside
 from tenure.catalog.changes.index_changes import DropIndex
 from tenure.catalog.changes.table_changes import alter, referring_to
 from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Schema, Table, View
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
-from tenure.catalog.errors import UndefinedObject, UndefinedRelation, UndefinedSchema, WrongKind
 from tenure.catalog.name_resolution import schemas_of
-from tenure.expr.errors import NotSupported
-from tenure.sql.statements.ddl.definition import Definer, SystemObject
+from tenure.sql.statements.ddl.definition import Definer
 from tenure.sql.statements.ddl.naming import find_index
 from tenure.sql.statements.ddl.schemas import find_schema
 from tenure.sql.text.parse import Tree, items, kind, names, option, string
@@ -74,14 +80,16 @@ def _found(definer: Definer, what: str, path: list[str], missing_ok: bool) -> An
         return found
     if found is not None and wanted is not EnumType and not isinstance(found, EnumType):
         is_now = SPOKEN[type(found)]
-        raise WrongKind(
+        raise WrongObjectType(
             f'"{path[-1]}" is not {SPOKEN[wanted]}',
             hint=f"Use DROP {is_now.split()[1].upper()} to remove {is_now}.",
         )
     if definer.session.parts.virtual.table(path, definer.names) is not None:
-        raise SystemObject(f'permission denied: "{path[-1]}" is a system catalog')
+        raise InsufficientPrivilege(f'permission denied: "{path[-1]}" is a system catalog')
     if wanted is not EnumType and _is_index(definer, path):
-        raise WrongKind(f'"{path[-1]}" is not {SPOKEN[wanted]}', hint="Use DROP INDEX to remove an index.")
+        raise WrongObjectType(
+            f'"{path[-1]}" is not {SPOKEN[wanted]}', hint="Use DROP INDEX to remove an index."
+        )
     _missing(definer, word, path, missing_ok)
     return None
 
@@ -104,7 +112,7 @@ def _missing(definer: Definer, word: str, path: list[str], missing_ok: bool) -> 
     if missing_ok:
         definer.notice(f'{word} "{name}" does not exist, skipping')
         return
-    error = UndefinedObject if word in ("type", "index") else UndefinedRelation
+    error = UndefinedObject if word in ("type", "index") else UndefinedTable
     raise error(f'{word} "{name}" does not exist')
 
 
@@ -113,7 +121,7 @@ def _drop_indexes(definer: Definer, paths: Sequence[list[str]], missing_ok: bool
         other = definer.object(path)
         if other is not None and not isinstance(other, EnumType):
             is_now = SPOKEN[type(other)]
-            raise WrongKind(
+            raise WrongObjectType(
                 f'"{path[-1]}" is not an index',
                 hint=f"Use DROP {is_now.split()[1].upper()} to remove {is_now}.",
             )
@@ -133,7 +141,9 @@ def _drop_schemas(definer: Definer, wanted: Sequence[str], missing_ok: bool, is_
     schemas: list[Schema] = []
     for name in wanted:
         if definer.is_system_schema(name):
-            raise SystemObject(f"cannot drop schema {name} because it is required by the database system")
+            raise InsufficientPrivilege(
+                f"cannot drop schema {name} because it is required by the database system"
+            )
         found = find_schema(definer, definer.names.path.database, name)
         if found is not None:
             schemas.append(found)

@@ -3,17 +3,11 @@
 Walk: `sql.planning` -> these -> `catalog.changes.object_changes`.
 """
 
-from tenure.base.errors import UserError
+from tenure.base.errors import DuplicateObject, InvalidName, NotSupported
 from tenure.catalog.changes.object_changes import add_enum_value, create_enum, rename_enum_value
-from tenure.catalog.errors import DuplicateObject
-from tenure.expr.errors import NotSupported
 from tenure.sql.statements.ddl.definition import Definer
 from tenure.sql.statements.ddl.naming import NAME_BYTES_MAX
 from tenure.sql.text.parse import Tree, names, option
-
-
-class InvalidLabel(UserError):
-    sqlstate = "42602"
 
 
 def create_type(definer: Definer, tree: Tree) -> str | None:
@@ -54,7 +48,7 @@ def alter_type(definer: Definer, tree: Tree) -> str | None:
 
 def _check(label: str) -> None:
     if len(label.encode()) > NAME_BYTES_MAX:
-        raise InvalidLabel(
+        raise InvalidName(
             f'invalid enum label "{label}"', detail=f"Labels must be {NAME_BYTES_MAX} bytes or less."
         )
 

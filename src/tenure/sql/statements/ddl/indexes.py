@@ -6,12 +6,11 @@ is refused inside a transaction block.
 Walk: `sql.planning` -> `create_index` -> `catalog.changes.index_changes.AddIndex`.
 """
 
+from tenure.base.errors import NotSupported, WrongObjectType
 from tenure.catalog.changes.index_changes import AddIndex
 from tenure.catalog.changes.table_changes import alter
 from tenure.catalog.changes.table_parts import NamedKeyColumn
 from tenure.catalog.descriptors.definitions import Schema
-from tenure.catalog.errors import WrongKind
-from tenure.expr.errors import NotSupported
 from tenure.sql.statements.ddl.column_definitions import check_collation
 from tenure.sql.statements.ddl.definition import Definer, columns_of, path_of
 from tenure.sql.statements.ddl.naming import holders, index_name, names_in, require_free
@@ -52,7 +51,7 @@ def _refuse(tree: Tree) -> None:
     if tree.nulls_not_distinct:
         raise NotSupported("NULLS NOT DISTINCT is not supported")
     if tree.relation.relpersistence == "t":
-        raise WrongKind("temporary tables are not supported")
+        raise WrongObjectType("temporary tables are not supported")
 
 
 def _part(tree: Tree) -> NamedKeyColumn:

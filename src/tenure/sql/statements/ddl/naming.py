@@ -14,7 +14,14 @@ Walk: whoever makes tables, indexes and constraints asks for names; DROP INDEX a
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import count
 
-from tenure.base.errors import RetryError, UserError
+from tenure.base.errors import (
+    AmbiguousAlias,
+    DuplicateRelation,
+    RetryError,
+    UndefinedSchema,
+    UndefinedTable,
+    WrongObjectType,
+)
 from tenure.catalog.changes.table_parts import staying
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
@@ -25,15 +32,10 @@ from tenure.catalog.descriptors.definitions import (
     Table,
     is_dropped,
 )
-from tenure.catalog.errors import DuplicateRelation, UndefinedRelation, UndefinedSchema, WrongKind
 from tenure.catalog.name_resolution import schemas_of
 from tenure.sql.statements.ddl.definition import Definer
 
 NAME_BYTES_MAX = 63
-
-
-class AmbiguousIndex(UserError):
-    sqlstate = "42P09"
 
 
 def object_name(first: str, second: str, label: str) -> str:
@@ -120,14 +122,14 @@ def _candidates(definer: Definer, schema: Schema, name: str) -> Iterator[AnyDesc
 
 
 def index(definer: Definer, name: Sequence[str]) -> tuple[Table, Index]:
-    """The index that a name means. Raises UndefinedRelation (42P01)."""
+    """The index that a name means. Raises UndefinedTable (42P01)."""
     found = find_index(definer, name)
     if found is not None:
         return found
     other = definer.object(name)
     if other is not None:
-        raise WrongKind(f'"{name[-1]}" is not an index')
-    raise UndefinedRelation(f'relation "{".".join(name)}" does not exist')
+        raise WrongObjectType(f'"{name[-1]}" is not an index')
+    raise UndefinedTable(f'relation "{".".join(name)}" does not exist')
 
 
 def find_index(definer: Definer, name: Sequence[str]) -> tuple[Table, Index] | None:
@@ -137,7 +139,7 @@ def find_index(definer: Definer, name: Sequence[str]) -> tuple[Table, Index] | N
     for schema in schemas:
         tables = holders(definer, schema, name[-1])
         if len(tables) > 1:
-            raise AmbiguousIndex(
+            raise AmbiguousAlias(
                 f'the index name "{name[-1]}" is ambiguous',
                 detail=f"These tables have one: {', '.join(sorted(each.name for each in tables))}.",
             )

@@ -5,6 +5,14 @@ Walk: `sql.planning` -> `rename`, `set_schema`, `set_owner` -> `catalog.changes.
 
 from collections.abc import Callable
 
+from tenure.base.errors import (
+    DuplicateObject,
+    DuplicateRelation,
+    NotSupported,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongObjectType,
+)
 from tenure.catalog.changes import object_changes
 from tenure.catalog.changes.column_changes import RenameColumn
 from tenure.catalog.changes.constraint_changes import RenameConstraint
@@ -14,14 +22,6 @@ from tenure.catalog.changes.table_parts import constraint_named, find_column, st
 from tenure.catalog.changes.view_changes import rename_view_column
 from tenure.catalog.descriptors.definitions import Contained, Index, Schema, Table, View
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
-from tenure.catalog.errors import (
-    DuplicateObject,
-    DuplicateRelation,
-    UndefinedColumn,
-    UndefinedObject,
-    WrongKind,
-)
-from tenure.expr.errors import NotSupported
 from tenure.sql.statements.ddl.databases import database_named, require_users_own
 from tenure.sql.statements.ddl.definition import Definer, path_of
 from tenure.sql.statements.ddl.naming import find_index, index, require_free
@@ -82,12 +82,12 @@ def _rename_relation(definer: Definer, tree: Tree) -> None:
     spoken, wanted = RELATIONS[option(tree, "rename_type")]
     if definer.object(path) is None and find_index(definer, path) is not None:
         if wanted is not None:
-            raise WrongKind(f'"{path[-1]}" is not {spoken}')
+            raise WrongObjectType(f'"{path[-1]}" is not {spoken}')
         _rename_index(definer, tree)
         return
     relation = definer.relation(path, tree.relation.location + 1)
     if wanted is not None and not isinstance(relation, wanted):
-        raise WrongKind(f'"{path[-1]}" is not {spoken}')
+        raise WrongObjectType(f'"{path[-1]}" is not {spoken}')
     require_free(definer, _schema_of(definer, relation), tree.newname)
     object_changes.rename_object(definer.draft, definer.known, relation.id, tree.newname)
 
@@ -119,7 +119,7 @@ def _rename_column(definer: Definer, tree: Tree) -> None:
                 raise UndefinedColumn(f'column "{tree.subname}" does not exist')
             rename_view_column(definer.draft, definer.known, relation.id, tree.subname, tree.newname)
         case _:
-            raise WrongKind(f'cannot rename columns of relation "{relation.name}"')
+            raise WrongObjectType(f'cannot rename columns of relation "{relation.name}"')
 
 
 def _rename_constraint(definer: Definer, tree: Tree) -> None:
@@ -179,7 +179,7 @@ def set_schema(definer: Definer, tree: Tree) -> str | None:
         found = definer.relation(path, tree.relation.location + 1)
         spoken, wanted = RELATIONS[what]
         if wanted is not None and not isinstance(found, wanted):
-            raise WrongKind(f'"{path[-1]}" is not {spoken}')
+            raise WrongObjectType(f'"{path[-1]}" is not {spoken}')
     elif what == "OBJECT_TYPE":
         found = definer.enum(names(child(tree, "object").items))
     else:

@@ -10,11 +10,16 @@ Walk: `sql.planning` -> these -> `catalog.accounts.users`, `catalog.accounts.pas
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tenure.base.errors import UserError
+from tenure.base.errors import (
+    DependentObjects,
+    InsufficientPrivilege,
+    NotSupported,
+    ObjectInUse,
+    SyntaxFault,
+    UndefinedObject,
+)
 from tenure.catalog.accounts.passwords import SALT_BYTES, stored_password
 from tenure.catalog.descriptors.definitions import is_dropped
-from tenure.catalog.errors import DependentObjects, UndefinedObject, WrongSyntax
-from tenure.expr.errors import NotSupported
 from tenure.sql.statements.ddl.definition import Definer
 from tenure.sql.text.parse import Tree, child, items, option
 
@@ -25,14 +30,6 @@ REFUSED = {
     "sysid": "SYSID",
     "validUntil": "VALID UNTIL",
 }
-
-
-class NotAllowed(UserError):
-    sqlstate = "42501"
-
-
-class ActiveRole(UserError):
-    sqlstate = "55006"
 
 
 class RoleOptions(NamedTuple):
@@ -87,7 +84,7 @@ def drop_role(definer: Definer, tree: Tree) -> str | None:
             definer.notice(f'role "{name}" does not exist, skipping')
             continue
         if name == definer.owner:
-            raise ActiveRole("current user cannot be dropped")
+            raise ObjectInUse("current user cannot be dropped")
         _require_owns_nothing(definer, name)
         users.drop(definer.use.txn, name)
     return None
@@ -108,7 +105,7 @@ def _require_owns_nothing(definer: Definer, name: str) -> None:
 def _require_superuser(definer: Definer, message: str) -> None:
     user = definer.session.parts.users.get(definer.use.txn, definer.owner)
     if user is None or not user.is_superuser:
-        raise NotAllowed(message, detail="Only superusers may create, alter and drop roles.")
+        raise InsufficientPrivilege(message, detail="Only superusers may create, alter and drop roles.")
 
 
 def _options(definer: Definer, nodes: Sequence[Tree]) -> RoleOptions:
@@ -117,7 +114,7 @@ def _options(definer: Definer, nodes: Sequence[Tree]) -> RoleOptions:
     for each in items(nodes):
         name, value = each.defname, child(each, "arg")
         if name in seen:
-            raise WrongSyntax("conflicting or redundant options", position=each.location + 1)
+            raise SyntaxFault("conflicting or redundant options", position=each.location + 1)
         seen.add(name)
         match name:
             case "password":

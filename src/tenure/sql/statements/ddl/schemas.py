@@ -10,12 +10,16 @@ modules.
 
 from collections.abc import Callable
 
-from tenure.base.errors import UserError
-from tenure.catalog.accounts.users import ReservedName
+from tenure.base.errors import (
+    DuplicateSchema,
+    InvalidSchema,
+    NotSupported,
+    ReservedName,
+    SyntaxFault,
+    UndefinedSchema,
+)
 from tenure.catalog.changes.object_changes import create_schema as create
 from tenure.catalog.descriptors.definitions import DescriptorState, Schema
-from tenure.catalog.errors import DuplicateSchema, UndefinedSchema, WrongSyntax
-from tenure.expr.errors import NotSupported
 from tenure.sql.statements.ddl.create_table import create_table
 from tenure.sql.statements.ddl.databases import database_named
 from tenure.sql.statements.ddl.definition import Definer
@@ -33,10 +37,6 @@ ELEMENTS: dict[str, tuple[str, Callable[[Definer, Tree], str | None]]] = {
     "IndexStmt": ("relation", create_index),
 }
 """Where the name of each stands, in the order in which they are made."""
-
-
-class InvalidSchema(UserError):
-    sqlstate = "42P15"
 
 
 def create_schema(definer: Definer, tree: Tree, *, database: str = "") -> str | None:
@@ -80,7 +80,7 @@ def _make_elements(definer: Definer, schema: Schema, elements: list[Tree]) -> No
 
 def require_allowed(name: str) -> None:
     if not name:
-        raise WrongSyntax("a schema needs a name")
+        raise SyntaxFault("a schema needs a name")
     if name.startswith(RESERVED_PREFIX):
         raise ReservedName(
             f'unacceptable schema name "{name}"',

@@ -6,10 +6,9 @@ Walk: CREATE and ALTER SEQUENCE, and identity columns -> `options_of`.
 from collections.abc import Sequence
 from typing import Any
 
+from tenure.base.errors import NotSupported, SyntaxFault
 from tenure.catalog.changes.sequence_changes import SequenceOptions
 from tenure.catalog.descriptors.definitions import TypeRef
-from tenure.catalog.errors import WrongSyntax
-from tenure.expr.errors import NotSupported
 from tenure.sql.statements.ddl.definition import Definer
 from tenure.sql.text.parse import Tree, child, items, kind
 
@@ -24,7 +23,7 @@ def options_of(definer: Definer, nodes: Sequence[Tree], type: TypeRef | None = N
     seen: set[str] = set()
     for each in items(nodes):
         if each.defname in seen:
-            raise WrongSyntax("conflicting or redundant options", position=each.location + 1)
+            raise SyntaxFault("conflicting or redundant options", position=each.location + 1)
         seen.add(each.defname)
         value = child(each, "arg")
         match each.defname:

@@ -8,14 +8,13 @@ Walk: `sql.planning` -> these -> `catalog.changes.sequence_changes`, `table.sequ
 
 from collections.abc import Sequence
 
+from tenure.base.errors import NotSupported, SyntaxFault, WrongObjectType
 from tenure.catalog.changes.sequence_changes import alter_sequence as change
 from tenure.catalog.changes.sequence_changes import create_sequence as create
 from tenure.catalog.changes.sequence_changes import set_owned_by
 from tenure.catalog.changes.table_parts import column_of
 from tenure.catalog.descriptors.definitions import OwnedBy, Table
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
-from tenure.catalog.errors import WrongKind, WrongSyntax
-from tenure.expr.errors import NotSupported
 from tenure.sql.statements.ddl.create_table import skips
 from tenure.sql.statements.ddl.definition import Definer, path_of
 from tenure.sql.statements.ddl.sequence_options import options_of, restart_of
@@ -79,8 +78,8 @@ def _owner(definer: Definer, path: list[str]) -> OwnedBy | None:
     if path == ["none"]:
         return None
     if len(path) < 2:
-        raise WrongSyntax("invalid OWNED BY option", hint="Specify OWNED BY table.column or OWNED BY NONE.")
+        raise SyntaxFault("invalid OWNED BY option", hint="Specify OWNED BY table.column or OWNED BY NONE.")
     relation = definer.relation(path[:-1])
     if not isinstance(relation, Table):
-        raise WrongKind(f'sequence cannot be owned by relation "{relation.name}"')
+        raise WrongObjectType(f'sequence cannot be owned by relation "{relation.name}"')
     return OwnedBy(relation.id, column_of(relation, path[-1]).id)

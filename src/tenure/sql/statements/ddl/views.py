@@ -9,6 +9,7 @@ reads views.
 
 from collections.abc import Sequence
 
+from tenure.base.errors import NotSupported, SyntaxFault
 from tenure.catalog.changes.view_changes import create_view as create
 from tenure.catalog.descriptors.definitions import (
     Depends,
@@ -23,8 +24,6 @@ from tenure.catalog.descriptors.definitions import (
     visible,
 )
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
-from tenure.catalog.errors import WrongSyntax
-from tenure.expr.errors import NotSupported
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import sequences
 from tenure.expr.types.datatype import Type
@@ -95,7 +94,7 @@ def _refuse(tree: Tree) -> None:
 
 def _columns(query: Query, given: Sequence[str]) -> list[ViewColumn]:
     if len(given) > len(query.outputs):
-        raise WrongSyntax("CREATE VIEW specifies more column names than columns")
+        raise SyntaxFault("CREATE VIEW specifies more column names than columns")
     titles = [*given, *(each.name for each in query.outputs[len(given) :])]
     return [ViewColumn(title, each.type.ref) for title, each in zip(titles, query.outputs, strict=True)]
 

@@ -8,10 +8,9 @@ Walk: `statements.dml.writes` asks for `assignments`, and for one value `as_colu
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tenure.base.errors import UserError
+from tenure.base.errors import DatatypeMismatch, GeneratedAlways, NotSupported, SyntaxFault, UndefinedColumn
 from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import Table
-from tenure.expr.errors import DatatypeMismatch, NotSupported, UndefinedColumn
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import Node
@@ -19,18 +18,10 @@ from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.locations import location_of
 from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.text import parse
-from tenure.sql.text.parse import SyntaxFault, Tree, items
+from tenure.sql.text.parse import Tree, items
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
-
-
-class GeneratedAlways(UserError):
-    sqlstate = "428C9"
-
-
-class DuplicateTarget(UserError):
-    sqlstate = "42701"
 
 
 def assignments(

@@ -13,29 +13,38 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
-from tenure.base.errors import InvalidParameter, UserError
+from tenure.base.errors import (
+    BadFile,
+    DuplicateColumn,
+    InsufficientPrivilege,
+    InvalidColumnReference,
+    InvalidParameter,
+    NotSupported,
+    QueryCanceled,
+    ReadOnlyTransaction,
+    SyntaxFault,
+    UndefinedColumn,
+    UserError,
+    WrongObjectType,
+)
 from tenure.base.interruptible import interruptible
 from tenure.base.memory import Holding
 from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import Table, visible
-from tenure.catalog.errors import DuplicateColumn
-from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.type_names import type_of
-from tenure.sql.bind.errors import WrongReference
-from tenure.sql.errors import ReadOnlyTransaction
-from tenure.sql.session.answers import Answer, CopyFormat, Pending, QueryCanceled, ResultColumn
+from tenure.sql.session.answers import Answer, CopyFormat, Pending, ResultColumn
 from tenure.sql.session.execution import Execution
 from tenure.sql.statement import Result
 from tenure.sql.statements.dml import queries
 from tenure.sql.statements.dml.forgotten_keys import explain_violation
 from tenure.sql.statements.dml.queries import Select, SelectAsOf
-from tenure.sql.statements.dml.writes import WrongKind, refuse_system
+from tenure.sql.statements.dml.writes import refuse_system
 from tenure.sql.statements.dml.writing import writer_of
 from tenure.sql.text import parse
 from tenure.sql.text.copy_binary import SIGNATURE, BinaryReader
-from tenure.sql.text.copy_text import BadCopy, CopyReader, Field, Format, writer
-from tenure.sql.text.parse import SyntaxFault, Tree, child, items, kind, names
+from tenure.sql.text.copy_text import CopyReader, Field, Format, writer
+from tenure.sql.text.parse import Tree, child, items, kind, names
 from tenure.table.columns import Values
 from tenure.table.write import TableWriter
 
@@ -48,10 +57,6 @@ BATCH_ROWS, BATCH_BYTES_MAX = 500, 1 << 20
 
 COPIES = 2
 """A row is there as it came, and taken apart."""
-
-
-class NotAllowed(UserError):
-    sqlstate = "42501"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,7 @@ class _Incoming:
                 _check_header(fields, copy.targets)
                 continue
             if len(fields) > len(parsers):
-                raise BadCopy("extra data after last expected column")
+                raise BadFile("extra data after last expected column")
             values = {}
             for column, parse_text, field in zip(copy.targets, parsers, fields, strict=False):
                 try:
@@ -127,14 +132,14 @@ class _Incoming:
                     raise
             if len(fields) < len(parsers):
                 # What is wrong with the columns before is said first.
-                raise BadCopy(f'missing data for column "{copy.targets[len(fields)].name}"')
+                raise BadFile(f'missing data for column "{copy.targets[len(fields)].name}"')
             yield values
 
     def _from_binary(self, rows: Iterator[list[bytes | None]]) -> Iterator[Values]:
         decoders = self._execution.session.parts.codecs.decoders(self._copy.types)
         for fields in rows:
             if len(fields) != len(self._copy.targets):
-                raise BadCopy(f"row field count is {len(fields)}, expected {len(self._copy.targets)}")
+                raise BadFile(f"row field count is {len(fields)}, expected {len(self._copy.targets)}")
             pairs = zip(self._copy.targets, decoders, fields, strict=True)
             yield {each.id: None if raw is None else decode(raw) for each, decode, raw in pairs}
 
@@ -166,10 +171,10 @@ def _parser(kind_of: Type, zone: tzinfo) -> Callable[[str], Datum]:
 
 def _check_header(fields: Sequence[Field], targets: Sequence[TableColumn]) -> None:
     if len(fields) != len(targets):
-        raise BadCopy(f"wrong number of fields in header line: got {len(fields)}, expected {len(targets)}")
+        raise BadFile(f"wrong number of fields in header line: got {len(fields)}, expected {len(targets)}")
     for at, (field, column) in enumerate(zip(fields, targets, strict=True), 1):
         if field != column.name:
-            raise BadCopy(
+            raise BadFile(
                 f'column name mismatch in header line field {at}: got "{field}", expected "{column.name}"'
             )
 
@@ -283,7 +288,7 @@ def _binary_row(encoders: Sequence[Callable[[Datum], bytes]]) -> Callable[[Seque
 
 def plan(planner: "Planner", tree: Tree) -> "CopyFrom | CopyTo":
     if tree.is_program or tree.filename:
-        raise NotAllowed(
+        raise InsufficientPrivilege(
             "COPY reads from and writes to the client only",
             hint="Use COPY ... FROM STDIN or TO STDOUT, or psql's \\copy.",
         )
@@ -301,7 +306,7 @@ def _plan_from(planner: "Planner", tree: Tree) -> CopyFrom:
     table = planner.names.relation(path, tree.relation.location + 1)
     refuse_system(table)
     if not isinstance(table, Table):
-        raise WrongKind(f'cannot copy to "{path[-1]}": it is not a table')
+        raise WrongObjectType(f'cannot copy to "{path[-1]}": it is not a table')
     if planner.block.is_read_only:
         raise ReadOnlyTransaction("cannot execute COPY FROM in a read-only transaction")
     targets = _columns(table, tree)
@@ -321,7 +326,7 @@ def _columns(table: Table, tree: Tree) -> tuple[TableColumn, ...]:
         if column is None:
             raise UndefinedColumn(f'column "{name}" of relation "{table.name}" does not exist')
         if column.generated is not None:
-            raise WrongReference(
+            raise InvalidColumnReference(
                 f'column "{name}" is a generated column', detail="Generated columns cannot be used in COPY."
             )
         if column in found:

@@ -9,23 +9,21 @@ that is done at COMMIT, of committed rows, and not in a block that has written s
 Walk: `statements.dml.writing` and `statements.dml.copy` ask when a row is in the way of another.
 """
 
-from tenure.base.errors import UserError
+from tenure.base.errors import NotSupported, UniqueViolation, UserError
 from tenure.catalog.changes.index_changes import forgets_key
 from tenure.catalog.descriptors.definitions import Table
-from tenure.schema_change.in_transaction import NotInTransaction
 from tenure.sql.session.execution import Execution
-from tenure.table.errors import UniqueViolation
 
 
 def check_key_stays(execution: Execution, table: int, constraint: str | None = None) -> None:
-    """NotInTransaction if the block has declared that a table's primary key goes, and this is its name."""
+    """NotSupported if the block has declared that a table's primary key goes, and this is its name."""
     use = execution.block.begun
     declared = None if use is None else use.draft.declared.get(table)
     if not isinstance(declared, Table) or not forgets_key(declared):
         return
     key = declared.index(declared.primary)
     if constraint is None or constraint == key.name:
-        raise NotInTransaction(
+        raise NotSupported(
             f'the primary key "{key.name}" of "{declared.name}" is dropped when the transaction commits: '
             "until then no equal keys can be written",
             hint="COMMIT first, and write the rows then.",

@@ -13,8 +13,8 @@ past.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tenure.base.errors import PlanChanged
 from tenure.expr.types.datatype import Type
-from tenure.sql.errors import PlanChanged
 from tenure.sql.session.answers import ResultColumn
 from tenure.sql.session.execution import Execution
 from tenure.sql.statement import Result

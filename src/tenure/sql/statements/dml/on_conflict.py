@@ -6,11 +6,16 @@ Walk: `statements.dml.writes` -> `plan_conflict`; `statements.dml.writing` runs 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tenure.base.errors import UserError
+from tenure.base.errors import (
+    InvalidColumnReference,
+    NotSupported,
+    SyntaxFault,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongState,
+)
 from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import Expression, Index, Table, visible
-from tenure.catalog.errors import WrongState
-from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.tree.cheap_expressions import cost
 from tenure.expr.tree.expressions import Node, decode
 from tenure.sql.bind import from_clause as bind_from
@@ -28,18 +33,10 @@ from tenure.sql.statements.dml.write_expressions import (
 )
 from tenure.sql.statements.dml.writing import Conflict
 from tenure.sql.text import parse
-from tenure.sql.text.parse import SyntaxFault, Tree, child, items
+from tenure.sql.text.parse import Tree, child, items
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
-
-
-class NoArbiter(UserError):
-    sqlstate = "42P10"
-
-
-class UndefinedConstraint(UserError):
-    sqlstate = "42704"
 
 
 def plan_conflict(planner: "Planner", level: QueryLevel, table: Table, tree: Tree) -> Conflict | None:
@@ -93,7 +90,7 @@ def _arbiters(planner: "Planner", level: QueryLevel, table: Table, infer: Tree |
     if infer.conname:
         found = [each.id for each in unique if each.name == infer.conname]
         if not found:
-            raise UndefinedConstraint(f'constraint "{infer.conname}" for table "{table.name}" does not exist')
+            raise UndefinedObject(f'constraint "{infer.conname}" for table "{table.name}" does not exist')
         _require_immediate(each for each in unique if each.id in found)
         return tuple(found)
     wanted = {_conflict_column(table, each).id for each in items(infer.index_elems)}
@@ -109,7 +106,9 @@ def _arbiters(planner: "Planner", level: QueryLevel, table: Table, infer: Tree |
         and (each.predicate is None or _covers(each.predicate, places, condition, planner))
     ]
     if not found:
-        raise NoArbiter("there is no unique or exclusion constraint matching the ON CONFLICT specification")
+        raise InvalidColumnReference(
+            "there is no unique or exclusion constraint matching the ON CONFLICT specification"
+        )
     _require_immediate(each for each in unique if each.id in found)
     return tuple(found)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tenure.expr.errors import NotSupported
+from tenure.base.errors import NotSupported
 from tenure.sql.plans.plan import Lock, Query
 from tenure.sql.plans.plan_facts import everything
 from tenure.sql.session.block import Block

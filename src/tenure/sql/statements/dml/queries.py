@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tenure.base.errors import PlanChanged
 from tenure.base.memory import Holding
 from tenure.expr.types.datatype import Type
 from tenure.sql.access import planner as access
 from tenure.sql.bind import binder as bind
-from tenure.sql.errors import PlanChanged
 from tenure.sql.plans.plan import Lock, OutputColumn, Query, Virtual
 from tenure.sql.plans.plan_facts import everything, is_bounded
 from tenure.sql.rows import runner as rows

@@ -11,16 +11,16 @@ Walk: `statements.dml.writes` -> `plan_returning`; `statements.dml.writing` eval
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tenure.base.errors import DuplicateAlias, SyntaxFault
 from tenure.catalog.descriptors.definitions import Table
 from tenure.expr.tree.cheap_expressions import cost
 from tenure.sql.bind import from_clause as bind_from
 from tenure.sql.bind import targets as bind_targets
-from tenure.sql.bind.errors import DuplicateAlias
 from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.session.answers import ResultColumn
 from tenure.sql.statements.dml.write_expressions import compiled_over, folds_of, refuse_nested
 from tenure.sql.statements.dml.writing import Returning
-from tenure.sql.text.parse import SyntaxFault, Tree, child, items, option
+from tenure.sql.text.parse import Tree, child, items, option
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner

@@ -11,9 +11,9 @@ Walk: `sql.planning` -> `truncate` -> `catalog.changes.table_changes.empty`; the
 schema changer.
 """
 
+from tenure.base.errors import NotSupported
 from tenure.catalog.changes.table_changes import empty, owned_sequences, referring_to
 from tenure.catalog.descriptors.definitions import Table
-from tenure.expr.errors import NotSupported
 from tenure.sql.statements.ddl.definition import Definer, path_of
 from tenure.sql.text.parse import Tree, items, option
 

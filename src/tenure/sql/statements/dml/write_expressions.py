@@ -6,8 +6,8 @@ Walk: `statements.dml.writes`, `statements.dml.on_conflict` and `statements.dml.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tenure.base.errors import NotSupported
 from tenure.catalog.descriptors.definitions import Column
-from tenure.expr.errors import NotSupported
 from tenure.expr.tree import build
 from tenure.expr.tree.closures import Evaluate
 from tenure.expr.tree.compiled import compile

@@ -14,9 +14,17 @@ Walk: `sql.planning` -> `plan_insert`, `plan_update`, `plan_delete` -> the binde
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from tenure.base.errors import (
+    DuplicateColumn,
+    GeneratedAlways,
+    InsufficientPrivilege,
+    NotSupported,
+    StringTooLong,
+    SyntaxFault,
+    WrongObjectType,
+)
 from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import EnumType, Table, visible
-from tenure.expr.errors import NotSupported, StringTooLong
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.cheap_expressions import cost
 from tenure.expr.tree.closures import Evaluate
@@ -33,7 +41,6 @@ from tenure.sql.bind.locations import location_of
 from tenure.sql.bind.relations import Relation, VirtualTable
 from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.bind.targets import check_boolean
-from tenure.sql.errors import InsufficientPrivilege, UndefinedTable
 from tenure.sql.plans.plan import (
     Among,
     Filter,
@@ -50,20 +57,14 @@ from tenure.sql.plans.plan import (
 from tenure.sql.plans.plan_facts import is_bounded
 from tenure.sql.rows import runner as rows
 from tenure.sql.session.inline import disturbs_others, is_cheap_write, trees_of
-from tenure.sql.statements.dml.assignments import (
-    DuplicateTarget,
-    GeneratedAlways,
-    as_column,
-    assignments,
-    column_of,
-)
+from tenure.sql.statements.dml.assignments import as_column, assignments, column_of
 from tenure.sql.statements.dml.on_conflict import plan_conflict
 from tenure.sql.statements.dml.past_blocks import refuse_locks
 from tenure.sql.statements.dml.returning import plan_returning
 from tenure.sql.statements.dml.write_expressions import folds_of, value_or_default
 from tenure.sql.statements.dml.writing import Conflict, GivenRows, Insert, PastRows, Returning, RowChange
 from tenure.sql.text import parse
-from tenure.sql.text.parse import SyntaxFault, Tree, child, items
+from tenure.sql.text.parse import Tree, child, items
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
@@ -140,7 +141,7 @@ def _target(planner: "Planner", tree: Tree) -> Table:
     relation = planner.names.relation(path, tree.location + 1)
     refuse_system(relation)
     if not isinstance(relation, Table):
-        raise WrongKind(f'cannot change relation "{path[-1]}": it is not a table')
+        raise WrongObjectType(f'cannot change relation "{path[-1]}": it is not a table')
     return relation
 
 
@@ -148,10 +149,6 @@ def refuse_system(relation: Relation) -> None:
     """What a system table shows is not changed through it."""
     if isinstance(relation, VirtualTable):
         raise InsufficientPrivilege(f'permission denied: "{relation.name}" is a system catalog')
-
-
-class WrongKind(UndefinedTable):
-    sqlstate = "42809"
 
 
 def _shown(table: Table) -> list[TableColumn]:
@@ -165,7 +162,7 @@ def _insert_targets(table: Table, tree: Tree) -> list[TableColumn]:
     for each in items(tree.cols):
         column = column_of(table, each)
         if column in found:
-            raise DuplicateTarget(
+            raise DuplicateColumn(
                 f'column "{each.name}" specified more than once', position=each.location + 1
             )
         found.append(column)

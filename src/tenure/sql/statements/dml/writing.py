@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tenure.base.errors import RetryError, UserError
+from tenure.base.errors import CardinalityViolation, RetryError, UserError
 from tenure.base.interruptible import interruptible
 from tenure.catalog.descriptors.definitions import Table
 from tenure.expr.functions.function import Context
@@ -45,10 +45,6 @@ QUEUED_ROWS_MAX = 100
 
 CHECKED_ROWS = 1_000
 """After so many rows that are found, it is seen whether there are more than may be written."""
-
-
-class RowTwice(UserError):
-    sqlstate = "21000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +255,7 @@ class _Resolving:
         if conflict.changes is None and not conflict.overwrites:
             return None
         if there.key in self.touched:
-            raise RowTwice(
+            raise CardinalityViolation(
                 "ON CONFLICT DO UPDATE command cannot affect row a second time",
                 hint="Ensure that no rows proposed for insertion within the same command have duplicate "
                 "constrained values.",

@@ -20,13 +20,21 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from tenure.base.errors import InvalidParameter, RetryError
+from tenure.base.errors import (
+    ActiveTransaction,
+    InFailedTransaction,
+    InvalidParameter,
+    NotSupported,
+    PlanChanged,
+    RetryError,
+    RowsIncomplete,
+    SyntaxFault,
+)
 from tenure.base.timestamp import Timestamp
 from tenure.bulk.exporting.kind import start
-from tenure.bulk.exporting.records import ExportPayload, StartOver, files_of
+from tenure.bulk.exporting.records import ExportPayload, files_of
 from tenure.bulk.lakes import Lake
 from tenure.catalog.descriptors.definitions import EnumType, Table, TypeRef, visible
-from tenure.expr.errors import NotSupported
 from tenure.expr.types.datatype import Datum
 from tenure.expr.types.type_names import type_of
 from tenure.pipeline.writing.formats import (
@@ -39,7 +47,6 @@ from tenure.pipeline.writing.formats import (
     OutColumn,
     Writing,
 )
-from tenure.sql.errors import ActiveTransaction, InFailedTransaction, PlanChanged, Unfinished
 from tenure.sql.session.answers import Answer, ResultColumn
 from tenure.sql.session.block import Block
 from tenure.sql.session.execution import Execution
@@ -48,7 +55,6 @@ from tenure.sql.statements.ddl import ddl_statements
 from tenure.sql.statements.dml import queries
 from tenure.sql.statements.jobs.waiting_statements import await_job, create_job, require_superuser
 from tenure.sql.text import as_of, parse
-from tenure.sql.text.parse import SyntaxFault
 from tenure.sql.text.quoting import quoted
 from tenure.sql.text.tenure_statements import Own, TokenReader
 
@@ -227,8 +233,8 @@ def rows_of(
         rows = select.rows(_Watched(session, block, check))
         while batch := list(islice(rows, BATCH_ROWS)):
             yield batch
-    except Unfinished as error:
-        raise StartOver("the rows of the query were not all to be had in the quick way") from error
+    except RowsIncomplete as error:
+        raise RowsIncomplete("the rows of the query were not all to be had in the quick way") from error
     finally:
         block.close()
         session.close()

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import InvalidParameter, SyntaxFault
 from tenure.bulk.importing.records import ImportPayload, TableInput
 from tenure.sql.statements.jobs.importing import (
     ByJob,
@@ -24,7 +24,6 @@ from tenure.sql.statements.jobs.importing import (
     text_of,
 )
 from tenure.sql.statements.jobs.waiting_statements import create_job
-from tenure.sql.text.parse import SyntaxFault
 from tenure.sql.text.tenure_statements import Own, TokenReader
 
 if TYPE_CHECKING:

@@ -16,21 +16,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import (
+    ActiveTransaction,
+    DuplicateColumn,
+    InFailedTransaction,
+    InvalidObject,
+    InvalidParameter,
+    NotSupported,
+    SyntaxFault,
+    UndefinedColumn,
+    WrongObjectType,
+)
 from tenure.bulk.importing.records import CSV, NDJSON, PARQUET, CsvOptions, ImportPayload, TableInput
 from tenure.bulk.lakes import Lake
 from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import Table, TypeRef, visible
-from tenure.catalog.errors import DuplicateColumn, InvalidObject, UndefinedColumn
 from tenure.cluster.jobs.job_waits import outcome_of
-from tenure.expr.errors import NotSupported
 from tenure.expr.types.type_names import type_of
-from tenure.sql.errors import ActiveTransaction, InFailedTransaction
 from tenure.sql.session.answers import Answer, ResultColumn
 from tenure.sql.statement import Control
-from tenure.sql.statements.dml.writes import WrongKind, refuse_system
+from tenure.sql.statements.dml.writes import refuse_system
 from tenure.sql.statements.jobs.waiting_statements import await_end, create_job, failure_of, require_superuser
-from tenure.sql.text.parse import SyntaxFault
 from tenure.sql.text.tenure_statements import Own, TokenReader
 
 if TYPE_CHECKING:
@@ -145,7 +151,7 @@ def plan_import(planner: "Planner", reader: TokenReader) -> Import:
     table = planner.names.relation(reader.names())
     refuse_system(table)
     if not isinstance(table, Table):
-        raise WrongKind("IMPORT INTO takes the name of a table")
+        raise WrongObjectType("IMPORT INTO takes the name of a table")
     columns = _columns(table, _listed(reader))
     format = reader.name()
     if format not in FORMATS:

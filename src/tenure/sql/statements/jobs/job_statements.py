@@ -14,14 +14,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from tenure.base.errors import (
+    ActiveTransaction,
+    DatatypeMismatch,
+    InsufficientPrivilege,
+    SyntaxFault,
+    UnknownJob,
+)
 from tenure.cluster.jobs import job_waits
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
-from tenure.cluster.jobs.job_table import Jobs, UnknownJob
-from tenure.expr.errors import DatatypeMismatch
+from tenure.cluster.jobs.job_table import Jobs
 from tenure.expr.types.datatype import Datum, Type
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
-from tenure.sql.errors import ActiveTransaction, InsufficientPrivilege
 from tenure.sql.session.answers import ResultColumn
 from tenure.sql.session.execution import Execution
 from tenure.sql.statement import Result, Statement
@@ -30,7 +35,6 @@ from tenure.sql.statements.show.shows import query
 from tenure.sql.tables.node import jobs_at
 from tenure.sql.tables.virtual import is_superuser
 from tenure.sql.text import parse
-from tenure.sql.text.parse import SyntaxFault
 from tenure.sql.text.tenure_statements import Own, TokenReader
 
 if TYPE_CHECKING:

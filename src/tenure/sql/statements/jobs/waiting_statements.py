@@ -15,15 +15,22 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tenure.base.errors import OutcomeUnknown, TenureError, UserError
-from tenure.cluster.jobs.job_records import DETAIL, JobControl
-from tenure.cluster.jobs.job_states import TERMINAL, IllegalStep, JobState
+from tenure.base.errors import (
+    IllegalStep,
+    InsufficientPrivilege,
+    JobFailed,
+    NoSuitableProcess,
+    OutcomeUnknown,
+    QueryCanceled,
+    TenureError,
+    UserError,
+)
+from tenure.cluster.jobs.job_records import JobControl
+from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import Job
 from tenure.cluster.jobs.job_waits import outcome_of, unknown
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
-from tenure.sql.errors import InsufficientPrivilege
-from tenure.sql.session.answers import QueryCanceled
 from tenure.sql.statements.jobs.job_statements import await_jobs
 from tenure.sql.tables.job_status import is_lacking
 
@@ -40,22 +47,6 @@ PATIENCE_SECONDS = 30.0
 """How long a statement waits for a process that this node cannot start: others may be able to, in turn."""
 
 _WITH_SQLSTATE = re.compile(r"([0-9A-Z]{5}) (.*)", re.DOTALL)
-
-
-class JobFailed(TenureError):
-    """What the job failed with."""
-
-    def __init__(self, described: str) -> None:
-        found = _WITH_SQLSTATE.fullmatch(described)
-        message, _, detail = (found[2] if found else described).partition(DETAIL)
-        super().__init__(message, detail=detail)
-        self.sqlstate = found[1] if found else TenureError.sqlstate
-
-
-class Unprovided(TenureError):
-    """The job needs what no process has, and none that has it can be started."""
-
-    sqlstate = "58000"
 
 
 def create_job(execution: "Execution", start: Callable[[Transaction], Job]) -> int:
@@ -116,7 +107,7 @@ class _Patience:
             self._lost_at = now + PATIENCE_SECONDS
         elif now >= self._lost_at:
             needs = ", ".join(control.needs)
-            raise Unprovided(f"job {self._id} waits for a process with {needs}: {trouble}")
+            raise NoSuitableProcess(f"job {self._id} waits for a process with {needs}: {trouble}")
 
 
 def await_job(execution: "Execution", id: int) -> bytes:

@@ -13,11 +13,16 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tenure.base.errors import UserError
+from tenure.base.errors import (
+    ActivePortal,
+    InFailedTransaction,
+    InvalidCursor,
+    NoTransaction,
+    NotSupported,
+    WrongState,
+)
 from tenure.base.memory import Holding
-from tenure.expr.errors import NotSupported
 from tenure.expr.types.datatype import Datum, Type
-from tenure.sql.errors import ActivePortal, InFailedTransaction, NoTransaction
 from tenure.sql.session.answers import Answer, ResultColumn
 from tenure.sql.session.execution import Execution
 from tenure.sql.session.portal_runs import open_portal
@@ -35,14 +40,6 @@ SCROLL, NO_SCROLL, INSENSITIVE, HOLD = 0x0002, 0x0004, 0x0008, 0x0020
 """PostgreSQL's bits in DeclareCursorStmt.options."""
 
 ALL = 2**31 - 1
-
-
-class NotScrollable(UserError):
-    sqlstate = "55000"
-
-
-class InvalidCursor(UserError):
-    sqlstate = "42P11"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +148,7 @@ def _forward_only(portal: Portal, direction: str, count: int, *, is_move: bool) 
         case "FORWARD" | "BACKWARD" | "RELATIVE" if count == 0 and (is_move or not is_on_row):
             yield from [()] if is_on_row else []
         case _:
-            raise NotScrollable(
+            raise WrongState(
                 "cursor can only scan forward", hint="Declare it with SCROLL option to enable backward scan."
             )
 

@@ -10,12 +10,11 @@ Walk: `sql.planning` -> `plan_*`; EXECUTE runs the statement that the name stand
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tenure.expr.errors import NotSupported
+from tenure.base.errors import ActiveTransaction, InFailedTransaction, NotSupported
 from tenure.expr.tree.cheap_expressions import cost
 from tenure.expr.tree.closures import Evaluate
 from tenure.expr.tree.compiled import compile
 from tenure.expr.types.datatype import Type
-from tenure.sql.errors import ActiveTransaction, InFailedTransaction
 from tenure.sql.session.answers import Answer, NotShort, ResultColumn
 from tenure.sql.session.execution import Execution
 from tenure.sql.session.inline import INPUT_BYTES_MAX, STEPS_MAX

@@ -11,8 +11,7 @@ Walk: `sql.planning` -> `plan` -> `control` -> `Session.begin`, `commit`, `rollb
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tenure.expr.errors import NotSupported
-from tenure.sql.errors import InFailedTransaction, NoTransaction
+from tenure.base.errors import InFailedTransaction, NoTransaction, NotSupported
 from tenure.sql.session import savepoints
 from tenure.sql.session.answers import Answer, NotShort, Pending
 from tenure.sql.session.transaction_modes import ISOLATION, READ_ONLY, set_modes

@@ -6,9 +6,8 @@ Walk: `sql.planning` -> `plan_*`.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tenure.base.errors import ActiveTransaction, InFailedTransaction, UndefinedColumn
 from tenure.catalog.descriptors.definitions import Table
-from tenure.expr.errors import UndefinedColumn
-from tenure.sql.errors import ActiveTransaction, InFailedTransaction
 from tenure.sql.session.answers import Answer
 from tenure.sql.statement import Control
 from tenure.sql.statements.ddl.definition import path_of

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from tenure.base.errors import InFailedTransaction, NotSupported
 from tenure.catalog.descriptors.definitions import TypeRef
-from tenure.expr.errors import NotSupported
 from tenure.expr.types.type_names import type_of
-from tenure.sql.errors import InFailedTransaction
 from tenure.sql.session.answers import Answer, ResultColumn
 from tenure.sql.session.transaction_modes import set_modes
 from tenure.sql.session.variables import DEFINITIONS, MODES, definition

@@ -12,15 +12,15 @@ Walk: `sql.planning` -> `plan_set`, `plan_reset`, `plan_show` -> `cluster.settin
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tenure.base.errors import InvalidParameter
-from tenure.cluster.settings import ClusterSettings
-from tenure.kv.transaction import Transaction
-from tenure.sql.errors import (
+from tenure.base.errors import (
     ActiveTransaction,
     InFailedTransaction,
     InsufficientPrivilege,
+    InvalidParameter,
     UndefinedVariable,
 )
+from tenure.cluster.settings import ClusterSettings
+from tenure.kv.transaction import Transaction
 from tenure.sql.session.answers import Answer
 from tenure.sql.statement import Control, Statement
 from tenure.sql.statements.show.shows import query

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from tenure.base.errors import NotSupported, SyntaxFault
 from tenure.base.timestamp import to_text
 from tenure.catalog.descriptors.definitions import TypeRef
-from tenure.expr.errors import NotSupported
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
 from tenure.sql.explain.plan_text import analyzed, lines
@@ -19,7 +19,7 @@ from tenure.sql.statement import Control, Result, Statement
 from tenure.sql.statements.dml.queries import Select, run_of
 from tenure.sql.statements.dml.writing import Insert, RowChange
 from tenure.sql.text import parse
-from tenure.sql.text.parse import SyntaxFault, Tree
+from tenure.sql.text.parse import Tree
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner

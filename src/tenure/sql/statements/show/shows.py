@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tenure.base.errors import UndefinedDatabase, UndefinedSchema, UndefinedTable, WrongObjectType
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
     Database,
@@ -23,10 +24,7 @@ from tenure.catalog.descriptors.definitions import (
     View,
 )
 from tenure.catalog.descriptors.definitions import Sequence as Sequence_
-from tenure.catalog.errors import UndefinedSchema
-from tenure.sql.bind.errors import WrongObject
 from tenure.sql.bind.relations import VirtualTable
-from tenure.sql.errors import UndefinedDatabase, UndefinedTable
 from tenure.sql.statement import Statement
 from tenure.sql.statements.dml import queries
 from tenure.sql.text import parse
@@ -309,7 +307,7 @@ def _object(planner: "Planner", name: Sequence[str], kinds: tuple[type, ...]) ->
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist')
     if not isinstance(found, kinds):
         wanted = " or ".join(each.__name__.lower().removesuffix("type") for each in kinds)
-        raise WrongObject(f'"{".".join(name)}" is not a {wanted}')
+        raise WrongObjectType(f'"{".".join(name)}" is not a {wanted}')
     return found
 
 
