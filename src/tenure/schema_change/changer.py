@@ -40,6 +40,7 @@ from tenure.catalog.leases.lease_scheme import LeaseScheme
 from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.catalog.leases.uses import Use
 from tenure.catalog.leases.wait_records import Awaited
+from tenure.cluster.jobs.job_records import DETAIL
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import Fence, JobControl, Jobs
 from tenure.cluster.jobs.job_waits import await_jobs, outcome_of
@@ -460,6 +461,8 @@ def _check_succeeded(control: JobControl) -> None:
         # A passing failure that was tried again has none; the first that has one is what was wrong.
         described = _WITH_SQLSTATE.fullmatch(error)
         if described is not None:
-            raise JobFailed(described[2], described[1])
+            message, _, detail = described[2].partition(DETAIL)
+            raise JobFailed(message, sqlstate=described[1], detail=detail)
     first = control.errors[0] if control.errors else f"job {control.id} was {control.state.value}"
-    raise JobFailed(first, "57014")
+    message, _, detail = first.partition(DETAIL)
+    raise JobFailed(message, sqlstate="57014", detail=detail)

@@ -13,7 +13,14 @@ Walk: `catalog.changes.publisher` applies the differences.
 
 from collections.abc import Sequence
 
-from tenure.base.errors import Duplicate, ObjectInUse
+from tenure.base.errors import (
+    Duplicate,
+    DuplicateDatabase,
+    DuplicateObject,
+    DuplicateRelation,
+    DuplicateSchema,
+    ObjectInUse,
+)
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
@@ -30,13 +37,13 @@ from tenure.catalog.descriptors.definitions import (
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.kv.transaction import Transaction
 
-_TAKEN = {
-    Database: ("database", "42P04"),
-    Schema: ("schema", "42P06"),
-    EnumType: ("type", "42710"),
-    Table: ("relation", "42P07"),
-    View: ("relation", "42P07"),
-    SequenceDescriptor: ("relation", "42P07"),
+_DUPLICATES: dict[type[AnyDescriptor], tuple[str, type[Duplicate]]] = {
+    Database: ("database", DuplicateDatabase),
+    Schema: ("schema", DuplicateSchema),
+    EnumType: ("type", DuplicateObject),
+    Table: ("relation", DuplicateRelation),
+    View: ("relation", DuplicateRelation),
+    SequenceDescriptor: ("relation", DuplicateRelation),
 }
 
 
@@ -109,7 +116,8 @@ def _check_free(txn: Transaction, catalog: Catalog, place: NameKey, descriptor: 
             f'name "{place.name}" was given up by descriptor {id} and is still in use under older leases',
             hint="Give it up and take it in two transactions; SHOW BLOCKERS names those that use it.",
         )
-    raise Duplicate(descriptor)
+    kind, error = _DUPLICATES[type(descriptor)]
+    raise error(f'{kind} "{descriptor.name}" already exists')
 
 
 def _order(place: NameKey) -> tuple[int, int, str]:

@@ -129,7 +129,7 @@ class DescriptorLeases:
         if lease is None or self._is_over(lease):
             return None
         if read_at < lease.at:
-            raise DescriptorChanged(lease.descriptor)
+            raise DescriptorChanged(lease.descriptor.name, at=lease.descriptor.modified_at)
         return lease
 
     def _is_over(self, lease: DescriptorLease) -> bool:

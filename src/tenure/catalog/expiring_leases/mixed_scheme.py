@@ -117,7 +117,7 @@ class MixedLeases:
                 raise RetryError(f'"{wanted.name}" has been dropped since the transaction began')
             if lease.descriptor.version != wanted.version:
                 self._uncover(use, [wanted.id])
-                raise DescriptorChanged(lease.descriptor)
+                raise DescriptorChanged(lease.descriptor.name, at=lease.descriptor.modified_at)
         except DescriptorChanged as changed:
             if self._leases.newest_at() < changed.at:
                 self._leases.renew()

@@ -54,7 +54,7 @@ class Binder:
         return level.bind(tree, what)
 
     def finished(self, plan: Plan) -> Query:
-        """When all is bound. Raises IndeterminateParameter (42P18)."""
+        """When all is bound. Raises IndeterminateDatatype (42P18)."""
         return self.binding.finished(plan)
 
 

@@ -99,7 +99,8 @@ class Duck:
     ) -> "_Taking":
         """What a `QueryRun` asks at each node; forced, it takes what it can, however small.
 
-        `is_once` is for whoever can start over: large results come as they are made, or `Unfinished` does.
+        A caller that can start over sets `is_once`: large results come as they are made, and
+        `RowsIncomplete` may end them.
         """
         return _Taking(self, enum, is_forced=is_forced, is_once=is_once)
 

@@ -23,7 +23,7 @@ class Execution:
     __slots__ = ("_account", "_context", "_view", "block", "inline", "session", "stays", "values")
 
     can_start_over = False
-    """Whether rows that were given may turn out not to count: see `sql.errors.Unfinished`."""
+    """Whether the caller can start over after some rows: see `base.errors.RowsIncomplete`."""
 
     def __init__(
         self,

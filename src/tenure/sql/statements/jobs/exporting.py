@@ -27,7 +27,6 @@ from tenure.base.errors import (
     NotSupported,
     PlanChanged,
     RetryError,
-    RowsIncomplete,
     SyntaxFault,
 )
 from tenure.base.timestamp import Timestamp
@@ -233,8 +232,6 @@ def rows_of(
         rows = select.rows(_Watched(session, block, check))
         while batch := list(islice(rows, BATCH_ROWS)):
             yield batch
-    except RowsIncomplete as error:
-        raise RowsIncomplete("the rows of the query were not all to be had in the quick way") from error
     finally:
         block.close()
         session.close()

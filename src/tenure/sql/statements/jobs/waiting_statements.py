@@ -25,7 +25,7 @@ from tenure.base.errors import (
     TenureError,
     UserError,
 )
-from tenure.cluster.jobs.job_records import JobControl
+from tenure.cluster.jobs.job_records import DETAIL, JobControl
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import Job
 from tenure.cluster.jobs.job_waits import outcome_of, unknown
@@ -147,7 +147,10 @@ def failure_of(id: int, control: JobControl | None) -> TenureError:
         return UserError(f"nothing is known any more of job {id}")
     if control.canceled:
         return QueryCanceled(f"job {id} was canceled")
-    return JobFailed(control.error or f"job {id} was {control.state.value}")
+    described = control.error or f"job {id} was {control.state.value}"
+    found = _WITH_SQLSTATE.fullmatch(described)
+    message, _, detail = (found[2] if found else described).partition(DETAIL)
+    return JobFailed(message, sqlstate=found[1] if found else TenureError.sqlstate, detail=detail)
 
 
 def require_superuser(session: "Session", what: str) -> None:
