@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.base.errors import InvalidEscape, InvalidText, LimitExceeded
+from tenure.base.errors import InvalidEscape, InvalidParameter, LimitExceeded
 from tenure.base.interruptible import checked_by
 from tenure.expr.functions import normal_forms, text_functions
 from tenure.expr.functions.like import like
@@ -110,7 +110,7 @@ def test_hexadecimal_digits_are_pairs_with_spaces_between(digits: str) -> None:
     if re.fullmatch(r"(?:[ \n\t]*[0-9aF]{2})*[ \n\t]*", digits):
         assert strings.bytes_from_hex(digits) == bytes.fromhex(digits)
     else:
-        with pytest.raises(InvalidText):
+        with pytest.raises(InvalidParameter):
             strings.bytes_from_hex(digits)
 
 
