@@ -14,11 +14,13 @@ import logging
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tenure.base.env import Env
+from tenure.base.errors import MasterUnreachable
 from tenure.node import Node
+from tenure.pipeline.tasks import Tasks
 from tenure.processes import on_command_line
 from tenure.storage.addresses import creation_note, redacted
 
@@ -53,7 +55,7 @@ def run(options: Namespace, env: Env) -> None:
         )
         try:
             opening.join()
-            spark.tasks()  # or why there are none
+            _require_spark(spark.tasks, is_lasting=not options.idle_seconds)
             instance = node.liveness.session().id.instance
             where = f"spark={options.spark_master} store={redacted(options.store)}"
             where += creation_note(node.store.engine, options.store)
@@ -65,6 +67,18 @@ def run(options: Namespace, env: Env) -> None:
     finally:
         spark.close()
         _log.info("drained")
+
+
+def _require_spark(tasks: Callable[[], Tasks], *, is_lasting: bool) -> None:
+    """Raises why there is no Spark.
+
+    A worker that a node started stays while Spark's master is away: its jobs ask again and say so.
+    """
+    try:
+        tasks()
+    except MasterUnreachable:
+        if is_lasting:
+            raise
 
 
 def _work(node: Node, env: Env, *, idle_seconds: float) -> None:

@@ -1,6 +1,7 @@
 """Sessions of Spark: what they start with, and what does not keep them from starting."""
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,8 @@ from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 
 from tenure.base.env import SystemEnv
-from tenure.base.errors import SparkRefused
-from tenure.pipeline import archive_maker
+from tenure.base.errors import MasterUnreachable, SparkRefused
+from tenure.pipeline import archive_maker, spark
 from tenure.pipeline.archive import Archive, summed
 from tenure.pipeline.java import find_java
 from tenure.pipeline.spark import close_session, open_session
@@ -69,6 +70,17 @@ def test_a_session_that_cannot_be_had_leaves_nothing_behind() -> None:
     with pytest.raises(SparkRefused, match="Master URL"):
         open_session("local-nonsense", cache_directory=cache_directory(os.environ))
     assert SparkContext._gateway is None
+    assert not set(children_of(os.getpid())) - before
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_master_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark, "MASTER_SECONDS", 5.0)
+    before = set(children_of(os.getpid()))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        master = f"spark://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(MasterUnreachable, match="does not answer"):
+            open_session(master, cache_directory=cache_directory(os.environ), env=SystemEnv())
     assert not set(children_of(os.getpid())) - before
 
 

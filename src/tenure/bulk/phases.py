@@ -6,12 +6,16 @@ Walk: the jobs of `bulk` -> `Phases.do` -> `pipeline.tasks.Tasks.run`.
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from tenure.base.interruptible import Check, abandonable, checked_by
 from tenure.bulk.lakes import Lake, label
 from tenure.cluster.jobs.runs import Run
 from tenure.pipeline.tasks import Kernel, status
 
 TELL_SECONDS = 1.0
 """Between two reports."""
+
+START_SECONDS = 2.0
+"""Who waits longer for Spark to start says so: it takes some 3 s where its archive of classes is used."""
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -27,9 +31,25 @@ class Phases:
         self._run = run
         self._files = lake.files
         self._env = lake.store.env
-        self._tasks = lake.tasks_for(run)
         self._tell = tell or (lambda fraction, text: run.checkpoint(fraction=fraction, status=text))
         self._told_at = -TELL_SECONDS
+        with checked_by(self._check_start()):
+            self._tasks = abandonable(self._env, "tasks", lambda: lake.tasks_for(run))
+
+    def _check_start(self) -> Check:
+        """Spark may have to be started first, and its master may hang: then the job can be canceled, and says
+        what it waits for.
+        """
+        began, has_told = self._env.monotonic(), False
+
+        def check() -> None:
+            nonlocal has_told
+            self._run.check()
+            if not has_told and self._env.monotonic() >= began + START_SECONDS:
+                has_told = True
+                self._tell(self._run.progress.fraction, "waits for Spark to start")
+
+        return check
 
     @property
     def engine(self) -> str:

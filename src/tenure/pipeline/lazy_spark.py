@@ -52,6 +52,7 @@ class LazySpark:
                     cache_directory=self._cache_directory,
                     python_path=self._python_path,
                     options=self._options,
+                    env=self._env,
                 )
             return SparkTasks(self._session, self._env)
 

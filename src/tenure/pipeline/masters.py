@@ -4,19 +4,52 @@ A SQLite store is a file of this machine: executors elsewhere could not read it.
 in the worker's own process (`local[*]`), in processes that it starts (`local-cluster[2,1,1024]`), or on a
 standalone cluster whose master listens on a loopback address.
 
-Walk: `cli` checks what the command line says; `pipeline.spark` asks for the rest.
+A master on the network may be away, or hang. Spark itself tries for a minute and says little, so who opens a
+session asks `check_reachable` first, and waits MASTER_SECONDS for the master's answer.
+
+Walk: `cli` checks what the command line says; `pipeline.spark` asks for the rest; `sql.tables.job_status` and
+`sql.statements.jobs.waiting_statements` ask `is_about_master`.
 """
 
+import os
 import re
+import socket
 from ipaddress import ip_address
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import InvalidParameter, MasterUnreachable
 
 DEFAULT = "local[*]"
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]")
-_STANDALONE = re.compile(r"spark://(\[[^\]]+\]|[^:,/]+):\d+")
+_STANDALONE = re.compile(r"spark://(\[[^\]]+\]|[^:,/]+):(\d+)")
+
+MASTER_SECONDS = 25.0
+"""For Spark to start and to be registered: 4 to 8 s on a machine that is not busy."""
+
+CONNECT_SECONDS = 5.0
+ABOUT_MASTER = "Spark's master "
+
+
+def unreachable(master: str, why: str) -> MasterUnreachable:
+    return MasterUnreachable(f'{ABOUT_MASTER}"{master}" {why}', hint="See --spark-master.")
+
+
+def is_about_master(error: str) -> bool:
+    """Whether that is what a MasterUnreachable said."""
+    return error.startswith(ABOUT_MASTER)
+
+
+def check_reachable(master: str) -> None:
+    """Raises MasterUnreachable if nobody listens at a master on the network."""
+    found = _STANDALONE.fullmatch(master)
+    if found is None:
+        return
+    try:
+        socket.create_connection((found[1].strip("[]"), int(found[2])), CONNECT_SECONDS).close()
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise unreachable(master, f"cannot be reached: {why}") from error
 
 
 def check_master(master: str, *, is_store_local: bool) -> None:

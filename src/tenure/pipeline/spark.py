@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +29,22 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import tenure
+from tenure.base.env import Env
 from tenure.base.errors import JavaRefused, SparkRefused
 from tenure.pipeline import encryption
 from tenure.pipeline.archive import Archive
 from tenure.pipeline.executor import FAILURES_MAX
 from tenure.pipeline.failures import said_by
 from tenure.pipeline.java import find_java
-from tenure.pipeline.masters import DEFAULT, is_on_this_machine, with_failures
+from tenure.pipeline.masters import (
+    DEFAULT,
+    MASTER_SECONDS,
+    check_reachable,
+    is_on_this_machine,
+    is_ours,
+    unreachable,
+    with_failures,
+)
 
 DRIVER_MEMORY = "1g"
 EXECUTOR_MEMORY = "1g"
@@ -70,12 +79,15 @@ def open_session(
     executor_memory: str = EXECUTOR_MEMORY,
     python_path: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
+    env: Env | None = None,
 ) -> SparkSession:
     """Starts Java and a session on it; executors find `tenure` and what lies in `python_path`.
 
-    `cache_directory` keeps the archive of classes; `options` are settings of Spark's own, put last.
+    `cache_directory` keeps the archive of classes; `options` are settings of Spark's own, put last. With
+    `env`, a master that does not answer for MASTER_SECONDS is given up.
     """
     java = find_java(os.environ)
+    check_reachable(master)
     # Mode 0700: what Spark spills there is rows of tables. It goes with the session, or with this process.
     temporary = tempfile.mkdtemp(prefix="tenure-spark-")
     archive = Archive.of(cache_directory, java, Path(_find_spark_home())) if cache_directory else None
@@ -93,7 +105,7 @@ def open_session(
     logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of each connection that it closes
     is_usable = archive is not None and archive.is_whole()
     try:
-        session = _started(settings, archive, is_usable=is_usable)
+        session = _started(settings, archive, is_usable=is_usable, env=env)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -148,19 +160,21 @@ def _settings(master: str, python_path: Sequence[str], temporary: str) -> dict[s
     return settings
 
 
-def _started(settings: Mapping[str, str], archive: Archive | None, *, is_usable: bool) -> SparkSession:
+def _started(
+    settings: Mapping[str, str], archive: Archive | None, *, is_usable: bool, env: Env | None
+) -> SparkSession:
     if archive is None or not is_usable:
-        session = _launched(settings)
+        session = _launched(settings, env)
         if archive is not None:
             archive.make_in_background()
         return session
     try:
-        return _launched(_with_archive(settings, archive))
+        return _launched(_with_archive(settings, archive), env)
     except JavaRefused:
         # It is only there to save time: what cannot be started with it is started without.
         _log.warning("Java did not start with the archive %s; it is removed", archive.path)
         archive.remove()
-        return _launched(settings)
+        return _launched(settings, env)
 
 
 def _with_archive(settings: Mapping[str, str], archive: Archive) -> dict[str, str]:
@@ -170,7 +184,7 @@ def _with_archive(settings: Mapping[str, str], archive: Archive) -> dict[str, st
     return {**settings, **{name: f"{settings[name]} {archive.options()}" for name in names}}
 
 
-def _launched(settings: Mapping[str, str]) -> SparkSession:
+def _launched(settings: Mapping[str, str], env: Env | None) -> SparkSession:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     secret = encryption.secret_settings(settings["spark.master"])
     try:
@@ -178,12 +192,37 @@ def _launched(settings: Mapping[str, str]) -> SparkSession:
         gateway = launch_gateway(conf, {"stdout": sys.stderr.fileno()})  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         raise JavaRefused("Java could not be started for Spark", hint="The log says why.") from error
+    answer = None if env is None else _MasterAnswer(env, settings["spark.master"], gateway.proc.kill)
     try:
         return SparkSession(SparkContext(conf=conf.setAll(list(secret.items())), gateway=gateway))
     except Exception as error:
         why = said_by(error)  # before it is gone
         _end_java(gateway)
+        if answer is not None and answer.is_late:
+            raise unreachable(settings["spark.master"], "does not answer") from error
         raise SparkRefused(f"Spark did not start: {why.splitlines()[0]}", hint="The log says why.") from error
+    finally:
+        if answer is not None:
+            answer.come()
+
+
+class _MasterAnswer:
+    """Ends Java if a master on the network does not answer in time: Spark waits in vain for a minute."""
+
+    def __init__(self, env: Env, master: str, end: Callable[[], None]) -> None:
+        self._end = end
+        self._has_come = env.event()
+        self.is_late = False
+        if not is_ours(master):
+            env.spawn("spark master", self._watch)
+
+    def _watch(self) -> None:
+        if not self._has_come.wait(MASTER_SECONDS):
+            self.is_late = True
+            self._end()
+
+    def come(self) -> None:
+        self._has_come.set()
 
 
 def close_session(session: SparkSession, *, exit_seconds: float = EXIT_SECONDS) -> None:

@@ -10,13 +10,19 @@ from tenure.base.env import SystemEnv
 from tenure.front import Listen
 from tenure.node import Node
 from tenure.pipeline.starter import Process
+from tenure.pipeline.tasks import Tasks
 from tests.unit.sql.sessions import Said, Talk
 
 _numbers = count(1)
 
 
 @contextmanager
-def lake_node(directory: Path, *, start_worker: Callable[[], Process] | None = None) -> Iterator[Node]:
+def lake_node(
+    directory: Path,
+    *,
+    start_worker: Callable[[], Process] | None = None,
+    spark: Callable[[], Tasks] | None = None,
+) -> Iterator[Node]:
     node = Node(
         f"sqlite:{directory}/store.db",
         SystemEnv(),
@@ -24,6 +30,7 @@ def lake_node(directory: Path, *, start_worker: Callable[[], Process] | None = N
         lake=str(directory / "lake"),
         files=str(directory / "files"),
         start_worker=start_worker,
+        spark=spark,
     )
     try:
         yield node

@@ -1,9 +1,17 @@
 """Where Spark may run for which store."""
 
+import socket
+
 import pytest
 
-from tenure.base.errors import InvalidParameter
-from tenure.pipeline.masters import check_master, is_local, with_failures
+from tenure.base.errors import InvalidParameter, MasterUnreachable
+from tenure.pipeline.masters import (
+    check_master,
+    check_reachable,
+    is_about_master,
+    is_local,
+    with_failures,
+)
 
 HERE = (
     "local",
@@ -54,3 +62,18 @@ def test_a_local_master_is_told_how_often_to_try() -> None:
 def test_other_masters_are_left_as_they_are() -> None:
     assert with_failures("spark://127.0.0.1:7077", 4) == "spark://127.0.0.1:7077"
     assert not is_local("local-cluster[2,1,1024]")
+
+
+def test_a_master_that_nobody_listens_at_is_told_by_its_name() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    with pytest.raises(MasterUnreachable, match="cannot be reached: Connection refused") as caught:
+        check_reachable(f"spark://127.0.0.1:{port}")
+    assert is_about_master(str(caught.value)) and f"spark://127.0.0.1:{port}" in str(caught.value)
+
+
+def test_a_master_that_listens_or_is_no_other_process_can_be_reached() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        check_reachable(f"spark://127.0.0.1:{server.getsockname()[1]}")
+    check_reachable("local[*]")

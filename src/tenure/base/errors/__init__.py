@@ -29,6 +29,7 @@
     │   ├── NoJava                     58000  bulk work needs it
     │   ├── SparkRefused               58000  no Spark session could be had
     │   │   └── JavaRefused            58000  Java ended before it listened
+    │   ├── MasterUnreachable          58000  Spark's master is away, or does not answer; it may come back
     │   └── SparkLost                  58000  Spark has ended; another process may do the work
     ├── RowsIncomplete                 XX000  start over, another way; clients never see it
     ├── TooManyConnections             53300

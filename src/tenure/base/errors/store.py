@@ -117,5 +117,9 @@ class JavaRefused(SparkRefused):
     """Java ended before it listened."""
 
 
+class MasterUnreachable(StoreError):
+    """Spark's master may come back: jobs that need it are tried again, and say why they wait."""
+
+
 class SparkLost(StoreError):
     """Spark itself has ended. That says nothing about the work: another process may do it."""

@@ -31,6 +31,7 @@ from tenure.cluster.jobs.job_table import Job
 from tenure.cluster.jobs.job_waits import outcome_of, unknown
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
+from tenure.pipeline.masters import is_about_master
 from tenure.sql.statements.jobs.job_statements import await_jobs
 from tenure.sql.tables.job_status import is_lacking
 
@@ -94,11 +95,16 @@ class _Patience:
     def __init__(self, execution: "Execution", id: int) -> None:
         self._parts = execution.session.parts
         self._id = id
+        self._began = self._parts.env.monotonic()
         self._lost_at: float | None = None
         """When it would be lost."""
 
     def look(self, snapshot: Snapshot) -> None:
         control, trouble = self._parts.jobs.control(snapshot, self._id), self._parts.spark_trouble()
+        if control is not None and control.attempts and is_about_master(control.errors[-1]):
+            if self._parts.env.monotonic() >= self._began + PATIENCE_SECONDS:
+                raise NoSuitableProcess(f"job {self._id} waits for Spark: {control.errors[-1]}")
+            return
         if control is None or not is_lacking(control) or not trouble:
             self._lost_at = None
             return
