@@ -264,8 +264,8 @@ def decide_all_committed(execute: Any, members: Any, *, clock_at: int, wall_at: 
     return reported, clock_at
 
 
-def outcomes_mixed_up(self: Committer, members: Any) -> Any:
-    return list(reversed(_send(self, members)))
+def outcomes_mixed_up(self: Committer, lane: Any, members: Any) -> Any:
+    return list(reversed(_send(self, lane, members)))
 
 
 # ── reads, marks and removals ────────────────────────────────────────────────────────────────────

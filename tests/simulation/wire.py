@@ -286,6 +286,12 @@ class SimEngine:
 
     # ── committing ─────────────────────────────────────────────────────────────────────────────
 
+    def enter(self, lane: bytes, *, wait: bool) -> bool:
+        return True
+
+    def leave(self, lane: bytes) -> None:
+        """Nothing was taken: all machines share one thread."""
+
     def commit(self, group: Group) -> list[Outcome]:
         wire = self.wire
         wire.trace.dispatched(group, self.machine.name)

@@ -8,7 +8,7 @@ from fnmatch import fnmatch
 from tests.tidy.source import ROOT, imports, product_modules
 
 KNOWN_TO = {
-    "apsw": ("storage/sqlite.py", "storage/sqlite_file.py"),
+    "apsw": ("storage/sqlite.py", "storage/sqlite_file.py", "storage/sqlite_poller.py"),
     "cryptography": ("bulk/sealing.py",),
     "duckdb": ("sql/duck/*.py",),
     "fsspec": ("storage/bucket.py",),

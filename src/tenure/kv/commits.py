@@ -32,6 +32,10 @@ section decides, and whoever wanted it back is told what it decided. A store tha
 whoever wanted it back is told after a moment that the outcome is not known. If it is the leader, it leaves
 its group to a thread that goes on to settle it; until then nothing else happens on the lane, as ever.
 
+A leader takes the queue only when it has the engine's section. Where another process has that, a leader that
+may be told to stop does not wait there: it leaves the lead to the committer's own thread and waits like the
+others. So a process that was stopped inside the section delays commits, which can still be taken back.
+
 Invariant (I5): each commit gets its true outcome, or OutcomeUnknown if nobody can tell any more.
 
 Walk: `Transaction.commit` -> `Committer.commit` -> `_lead` -> `engine.commit`, `engine.settle`;
@@ -141,19 +145,47 @@ class Committer:
             leads = self._enqueue(waiter)
         if not leads:
             self._wait(waiter, check)
-        if waiter.outcome is None and waiter.error is None:
+        while not waiter.is_decided:
             self._gather(waiter, check)
-            self._lead()
+            if not self._lead(may_wait=check is unchecked):
+                self._leave_lead(waiter)
+                self._wait(waiter, check)
         return waiter.result()
 
-    def submit(self, commit: Commit, on_done: Callable[[Outcome | TenureError], None]) -> None:
+    def submit(
+        self, commit: Commit, on_done: Callable[[Outcome | TenureError], None]
+    ) -> "Callable[[TenureError], bool]":
         """Like `commit`, but returns at once: `on_done` is given the outcome, or the error that came instead.
 
         It is called from a thread of the committer's choice, which all others wait for: it must be quick.
+        Returns what takes the commit back: it has `on_done` called with the error it is given, and returns
+        True, unless the commit was sent.
         """
+        submitted = _Submitted(commit, on_done, self._call)
         with self._lock:
-            if self._enqueue(_Submitted(commit, on_done, self._call)):
+            if self._enqueue(submitted):
                 self._call()
+        self._start()
+        return partial(self._take_back, submitted)
+
+    def _take_back(self, submitted: "_Submitted", error: TenureError) -> bool:
+        with self._lock:
+            if submitted not in self._queue:
+                return False
+            self._queue.remove(submitted)
+        submitted.error = error
+        submitted.tell()
+        return True
+
+    def _leave_lead(self, waiter: "_Waiter") -> None:
+        """The committer's own thread is to lead instead of this one."""
+        with self._lock:
+            waiter.woken.clear()
+            self._call()
+        self._start()
+
+    def _start(self) -> None:
+        with self._lock:
             starts, self._is_running = not self._is_running, True
         if starts:
             self._task = self._env.spawn("commits", self._run)
@@ -174,7 +206,7 @@ class Committer:
     def _run(self) -> None:
         while self._await_call():
             try:
-                self._lead()
+                self._lead(may_wait=True)
             except Exception:
                 # Its members know that they cannot know; those who come after need the thread.
                 _log.exception("a group of commits failed unforeseen")
@@ -228,15 +260,36 @@ class Committer:
             self._hand_on()
             raise
 
-    def _lead(self) -> None:
-        """Sends one group, the leader's own commit in it, and hands on to whoever waits first."""
-        with self._lock:
-            group = [self._queue.popleft() for _ in range(min(GROUP_MAX, len(self._queue)))]
+    def _lead(self, *, may_wait: bool) -> bool:
+        """Sends one group, and hands on to the first who waits.
+
+        False if it would have to wait for the section, and may not.
+        """
+        lane = self._lane
         try:
-            self._conclude(group, lambda: self._send(tuple(waiter.commit for waiter in group)))
+            if not self._engine.enter(lane.id, wait=False):
+                if not may_wait:
+                    return False
+                with self._env.waiting(holds=True):
+                    self._engine.enter(lane.id, wait=True)
+        except TenureError as error:
+            self._fail(self._next_group(), error, self._env.monotonic())
+            return True
+        group = self._next_group()
+        if not group:  # all were taken back
+            self._engine.leave(lane.id)
+            self._hand_on()
+            return True
+        try:
+            self._conclude(group, lambda: self._send(lane, tuple(waiter.commit for waiter in group)))
         except _Left as left:
             self._env.spawn("settling commits", partial(self._conclude, group, left.settle))
             raise left.error from left.cause
+        return True
+
+    def _next_group(self) -> "list[_Waiter | _Submitted]":
+        with self._lock:
+            return [self._queue.popleft() for _ in range(min(GROUP_MAX, len(self._queue)))]
 
     def _conclude(self, group: "list[_Waiter | _Submitted]", send: Callable[[], list[Outcome]]) -> None:
         """Tells each member what came of it, and hands on; unless the leader has left."""
@@ -275,20 +328,26 @@ class Committer:
             else:
                 self._led = False
 
-    def _send(self, members: tuple[Commit, ...]) -> list[Outcome]:
-        lane = self._lane
+    def _send(self, lane: "_Lane", members: tuple[Commit, ...]) -> list[Outcome]:
+        """Gives the section back that was entered for it."""
         seq = next(lane.seqs)
         group = Group(lane.id, seq, self._clock.wall_at(), self.max_offset_micros, members)
         settled = partial(self._settled, lane.id, seq, members)
         try:
             try:
-                return self._engine.commit(group)
+                return self._commit(group)
             except Abandoned:
                 raise
             except Disconnected:
                 return settled()
         except Abandoned as error:
             raise _Left(error, settled) from error
+
+    def _commit(self, group: Group) -> list[Outcome]:
+        try:
+            return self._engine.commit(group)
+        finally:
+            self._engine.leave(group.lane)
 
     def _settled(self, lane: bytes, seq: int, members: tuple[Commit, ...]) -> list[Outcome]:
         outcomes = self._settle(lane, seq, self._give_up_at(members))
@@ -377,6 +436,10 @@ class _Waiter:
         self.outcome: Outcome | None = None
         self.error: TenureError | None = None
 
+    @property
+    def is_decided(self) -> bool:
+        return self.outcome is not None or self.error is not None
+
     def call(self) -> None:
         """It is to lead the next group."""
         self.woken.set()
@@ -390,6 +453,10 @@ class _Waiter:
             raise copy(self.error) from self.error
         assert self.outcome is not None
         return self.outcome
+
+
+def _forget(result: Outcome | TenureError) -> None:
+    """In place of what has been called."""
 
 
 class _Submitted:
@@ -407,8 +474,10 @@ class _Submitted:
     def tell(self) -> None:
         result = self.outcome if self.error is None else copy(self.error)
         assert result is not None
+        # Its transaction can be reached from there, and refers to this: the cycle ends here.
+        on_done, self._on_done = self._on_done, _forget
         try:
-            self._on_done(result)
+            on_done(result)
         except Exception:
             # It runs amid the commits of others, whom it must not harm.
             _log.exception("what was to be told of a commit could not be")

@@ -27,9 +27,7 @@ Invariant (I7): a child is over before its parent, and writes no key the parent 
 
 A transaction has two ways to end well: `commit` waits for the outcome; `submit` returns at once, calls
 back when the outcome is there, and `finish` then takes it in as `commit` would have.
-
 What it needs to be **absent** when it commits it need not look for: it says so, and the section proves it.
-
 A **view** keeps what the transaction reads at one moment readable, whatever it writes later: see `kv.view`.
 
 Going back to a **savepoint** undoes buffered writes. What was read since stays read: a reader that
@@ -95,6 +93,8 @@ class Transaction:
         self._landed = Landed()
         self._result: Outcome | TenureError | None = None
         """What came of a submit."""
+        self.take_back: Callable[[TenureError], bool] = lambda error: False
+        """Takes back what was submitted, unless it was sent; calls `on_done`; `finish` raises the error."""
         self.state = TransactionState.OPEN
         self.commit_at: Timestamp | None = None
         """Set by a commit that wrote something."""
@@ -345,7 +345,7 @@ class Transaction:
 
     def _end(self, state: TransactionState) -> None:
         self.state = state
-        # Both know whoever uses the transaction, who knows it: a circle that would stay until it is sought.
+        # Both refer to the caller, which refers to the transaction: a cycle would wait for a collection.
         self.on_read = None
         self._absences.taken.clear()
         if self._parent is not None:
@@ -409,7 +409,7 @@ class Transaction:
             self._settle_reads()
             if self.has_writes:
                 self.state = TransactionState.SUBMITTED
-                self._committer.submit(self._as_commit(), decided)
+                self.take_back = self._committer.submit(self._as_commit(), decided)
                 return
             outcome = self._prove_reads()
         except BaseException:

@@ -2,7 +2,8 @@
 
     a short statement     runs on the loop, inside `data_received`
     a long one            runs in a thread; the loop goes on with others
-    a commit              is submitted, with those of others; the loop is told when it is done
+    a commit              is submitted, with those of others; the loop is told when it is done. Until it is
+                          sent to the store, a cancel or a time-out takes it back
 
 A statement that needs a thread may have to queue for a place to run (`pgwire.threads.places`). If it is
 canceled, its time is up or its client goes away before it has one, it never runs.
@@ -22,6 +23,7 @@ import asyncio
 import logging
 import select
 import socket
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
@@ -39,7 +41,7 @@ from tenure.pgwire.connection import Connection
 from tenure.pgwire.threads.places import Errand
 from tenure.pgwire.threads.server_state import ServerState
 from tenure.pgwire.waits import CommitWait, Delay, InThread, Lane, Need, Wait
-from tenure.sql.session.answers import Endpoints, Pending
+from tenure.sql.session.answers import Endpoints, NotShort, Pending
 
 RECEIVE_BYTES = 16 * 1024
 """asyncio's own 256 KiB are allocated anew for each read, which can double a short query's cost."""
@@ -81,6 +83,8 @@ class Door(asyncio.Protocol):
         self._errand: Errand | None = None
         """The call that it waits for, where that is a statement's."""
         self._asked_at = 0.0
+        self._hand_over: Callable[[], None] | None = None
+        """What submits the commit that it waits for."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -88,7 +92,7 @@ class Door(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=WRITE_BYTES_HIGH)
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self.connection = Connection(self._hall.service, _endpoints(transport))
-        self.connection.on_cancel = self._give_up_errand
+        self.connection.on_cancel = self._give_up
         self._hall.arrived(self)
         self.settle()
 
@@ -159,7 +163,8 @@ class Door(asyncio.Protocol):
                     done = partial(self._hall.tell, self._resume)
                     self._hall.submit(wait, self.connection.user, done)
                 case CommitWait(pending):
-                    self._hall.commits.add(partial(self._submit, pending))
+                    self._hand_over = partial(self._submit, pending)
+                    self._hall.commits.add(self._hand_over)
                 case Delay(seconds):
                     loop.call_later(seconds, self._resume)
                 case Need.TLS:
@@ -180,14 +185,32 @@ class Door(asyncio.Protocol):
         self._errand = Errand(places, wait.call, done, user=seat.user, is_inside=wait.is_inside)
         places.enter(self._errand)
 
-    def _give_up_errand(self, error: TenureError | None = None) -> None:
-        """The statement is canceled: it does not begin any more, or need not queue to go on."""
-        errand, wait, client = self._errand, self._attended, self.connection.client
-        if errand is None or client is None or not isinstance(wait, InThread) or not wait.can_stop:
-            return
-        if self._hall.places_of(client).withdraw(errand):
-            error = error or QueryCanceled("canceling statement due to user request")
+    def _give_up(self, error: TenureError | None = None) -> None:
+        """The statement is canceled, or its time is up: it does not begin any more, or need not queue to go
+        on. A commit that was not sent is taken back.
+        """
+        error = error or QueryCanceled("canceling statement due to user request")
+        match self._attended:
+            case InThread(can_stop=True):
+                self._give_up_errand(error)
+            case CommitWait(pending):
+                self._take_back(pending, error)
+
+    def _give_up_errand(self, error: TenureError) -> None:
+        errand, client = self._errand, self.connection.client
+        if errand is not None and client is not None and self._hall.places_of(client).withdraw(errand):
             self._hall.loop.call_soon(self._resume, None, error)
+
+    def _take_back(self, pending: Pending, error: TenureError) -> None:
+        hand_over = self._hand_over
+        if hand_over is None:
+            return  # it was taken back already
+        self._hand_over = None
+        if self._hall.commits.withdraw(hand_over):
+            pending.take_back(error)
+            self._hall.loop.call_soon(self._resume)
+        elif not pending.take_back(error):
+            self._hand_over = hand_over
 
     def _end_errand(self) -> None:
         if self._errand is not None and self.connection.client is not None:
@@ -206,11 +229,13 @@ class Door(asyncio.Protocol):
             self._resume()
 
     def _resume(self, value: object = None, error: BaseException | None = None) -> None:
-        if isinstance(self._attended, CommitWait):
+        attended, self._attended = self._attended, None
+        if isinstance(attended, CommitWait):
             self._hall.commits.ended()
-        self._attended = None
         self._end_errand()
         if self._is_gone:
+            if isinstance(attended, CommitWait) and error is None:
+                _take_in(attended.pending)
             self._finish()
             return
         turns = self._hall.service.turns
@@ -269,6 +294,7 @@ class Door(asyncio.Protocol):
         elif not connection.is_closing:
             self._heard = 0  # busy: it is idle from the moment that it is seen so
             self._check_errand(now)
+            self._check_commit()
             if self._is_paused and self._has_hung_up():
                 self.abort()
         elif now - self.since > LINGER_SECONDS:
@@ -279,7 +305,15 @@ class Door(asyncio.Protocol):
         if self._errand is not None and self.connection.client is not None:
             seconds = self.connection.client.timeouts().statement
             if 0 < seconds < now - self._asked_at:
-                self._give_up_errand(StatementTimeout("canceling statement due to statement timeout"))
+                self._give_up(StatementTimeout("canceling statement due to statement timeout"))
+
+    def _check_commit(self) -> None:
+        """A commit on the loop has no thread that looks at the time while it waits for the store."""
+        if isinstance(self._attended, CommitWait) and self.connection.client is not None:
+            try:
+                self.connection.client.check_time()
+            except TenureError as error:
+                self._give_up(error)
 
     def _has_hung_up(self) -> bool:
         """Asyncio sees that only when it reads."""
@@ -318,6 +352,14 @@ class Door(asyncio.Protocol):
             self._hall.service.seats.leave(connection.seat)
         if connection.client is not None:
             self._hall.close_client(connection.client)
+
+
+def _take_in(pending: Pending) -> None:
+    """The session takes in how a commit ended for which no client waits, and gives up what it has pinned."""
+    try:
+        pending.result()
+    except (TenureError, NotShort):
+        pass  # there is nobody to tell
 
 
 def shutting_down() -> ShuttingDown:

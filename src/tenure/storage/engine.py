@@ -318,6 +318,19 @@ class Engine(Protocol):
         """Deletes a lane: whatever is still on its way there will not land."""
         ...
 
+    def enter(self, lane: bytes, *, wait: bool) -> bool:
+        """Takes the section for the next group of a lane, before anybody decides what is in it.
+
+        Without `wait` it returns False where it would have to wait for another process, which may have been
+        stopped. `leave` must follow. An engine whose section is not in this process takes nothing: its
+        `commit` waits, and can be interrupted.
+        """
+        ...
+
+    def leave(self, lane: bytes) -> None:
+        """Gives the section back, by the thread that has entered it."""
+        ...
+
     def commit(self, group: Group) -> list[Outcome]:
         """Decides a group in one section and makes it durable; one outcome per member.
 

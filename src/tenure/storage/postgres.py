@@ -219,6 +219,12 @@ class PostgresEngine:
         self._link(lane).run(b"DELETE FROM lane WHERE id = %b RETURNING seq", [lane])
         self._urgent_lanes.discard(lane)
 
+    def enter(self, lane: bytes, *, wait: bool) -> bool:
+        return True
+
+    def leave(self, lane: bytes) -> None:
+        """Nothing was taken."""
+
     def commit(self, group: Group) -> list[Outcome]:
         rows = self._link(group.lane).run(_COMMIT_GROUP, encode_group(group))
         verdict, engine_micros, outcomes = rows[0]

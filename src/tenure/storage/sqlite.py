@@ -1,9 +1,10 @@
 """The SQLite engine: one file that several node processes on one machine share.
 
     readers (a pool) ──────────────► WAL snapshot: never wait, never block
-    writer, urgent writer ─ turnstile ─ BEGIN IMMEDIATE … COMMIT (fsync)
+    writer, urgent writer ─ turn ────► BEGIN IMMEDIATE … COMMIT (fsync)
     checkpointer ──────────────────► moves the WAL into the file, off the commit path
     poller ────────────────────────► asks `data_version`, then lanes: has another process committed? where?
+                                     and says in the log which process a writer has waited for too long
 
 Each writer has a connection of its own, so that a heartbeat never waits for this process's
 queue of ordinary commits. Commits are durable (`synchronous=FULL`): an acknowledged one is on
@@ -14,7 +15,8 @@ the engine then answers nothing but that, until its process starts again.
 
 Invariant (I5): a group is durable before its outcomes are returned, and all or nothing.
 
-Walk: `kv` -> `get`/`scan`/`history` (a reader) or `commit` (turnstile -> `sqlite_section.decide`).
+Walk: `kv` -> `get`/`scan`/`history` (a reader) or `enter` (`section_turn`) and `commit`
+(-> `sqlite_section.decide`).
 """
 
 import errno
@@ -22,6 +24,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any, TypeVar
 
 import apsw
@@ -40,7 +43,8 @@ from tenure.base.errors import (
     TenureError,
     Unavailable,
 )
-from tenure.base.timestamp import LOGICAL_MAX, ZERO_AT, Timestamp, from_micros, micros_of, to_text
+from tenure.base.interruptible import abandonable
+from tenure.base.timestamp import LOGICAL_MAX, Timestamp, from_micros, micros_of, to_text
 from tenure.storage import sqlite_reads, sqlite_section
 from tenure.storage.engine import (
     Commit,
@@ -57,8 +61,10 @@ from tenure.storage.engine import (
     head_of,
 )
 from tenure.storage.outcomes import decode_outcomes, encode_outcomes
+from tenure.storage.section_turn import SectionTurn
 from tenure.storage.signals import Signals
 from tenure.storage.sqlite_file import MEMORY, connect, copy_file, inspect, lay_out
+from tenure.storage.sqlite_poller import SqlitePoller
 from tenure.storage.sqlite_section import Execute
 from tenure.storage.turnstile import Turnstile
 
@@ -66,13 +72,6 @@ T = TypeVar("T")
 
 FATAL = frozenset({apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC})
 """Errors after which SQLite's word on what is durable can no longer be trusted."""
-
-POLL_SECONDS = 0.004
-"""How often another process's commits are looked for: half of the 8 ms they may take to show."""
-
-QUICK_POLL_SECONDS, QUICK_POLLS = 0.001, 50
-"""And how often, and how many times, after one that somebody here wants to hear of: who changes the schema
-and who takes the change in wait for each other several times."""
 
 WAL_PAGES_KEPT = 2_048
 """8 MiB: from this size on, the WAL is made to start over."""
@@ -86,7 +85,6 @@ must not keep the checkpointer at it for ever."""
 
 __all__ = ["MEMORY", "SqliteEngine"]
 
-_LANES = "SELECT id, seq FROM lane"
 _SET_LANE = "UPDATE lane SET seq = ?, outcomes = ? WHERE id = ?"
 
 
@@ -106,6 +104,9 @@ class SqliteEngine:
         self._urgent_lanes: set[bytes] = set()
         self._lanes: set[bytes] = set()
         """Those of this process: what comes by others is somebody else's."""
+        self._turns: list[SectionTurn] = []
+        self._entered: set[bytes] = set()
+        """Lanes whose next group has the section."""
         self._signals = Signals(env)
         self._poller_lock = env.lock()
         self._poller: Task | None = None
@@ -136,7 +137,11 @@ class SqliteEngine:
 
     def _connect(self, turnstile: Turnstile | None = None, *, query_only: bool = False) -> "_Connection":
         connection = connect(self._path, self._env, self._vfs, query_only=query_only)
-        opened = _Connection(connection, self._env.lock(), turnstile)
+        turn = None
+        if turnstile is not None:
+            turn = SectionTurn(self._env, turnstile)
+            self._turns.append(turn)
+        opened = _Connection(connection, self._env.lock(), turn)
         self._opened.append(opened)
         return opened
 
@@ -226,9 +231,30 @@ class SqliteEngine:
 
     # ── the section ────────────────────────────────────────────────────────────────────────────
 
+    def enter(self, lane: bytes, *, wait: bool) -> bool:
+        turn = self._writer_of(lane).turn
+        if turn is None:
+            return True
+        with self._translated():
+            if wait:
+                turn.enter()
+            elif not turn.try_enter():
+                return False
+        self._entered.add(lane)
+        return True
+
+    def leave(self, lane: bytes) -> None:
+        turn = self._writer_of(lane).turn
+        if turn is not None:
+            self._entered.remove(lane)
+            turn.leave()
+
+    def _writer_of(self, lane: bytes) -> "_Connection":
+        return self._urgent_writer if lane in self._urgent_lanes else self._writer
+
     def commit(self, group: Group) -> list[Outcome]:
-        writer = self._urgent_writer if group.lane in self._urgent_lanes else self._writer
-        with self._section(writer) as execute:
+        writer = self._writer_of(group.lane)
+        with self._section(writer, has_turn=group.lane in self._entered) as execute:
             check_offset(
                 node_micros=micros_of(group.wall_at),
                 engine_micros=self._host_micros(),
@@ -273,6 +299,10 @@ class SqliteEngine:
         self._urgent_lanes.discard(lane)
 
     def push_clock(self, at: Timestamp) -> Timestamp:
+        # A statement reads at `at`: it can be canceled while another process has the section.
+        return abandonable(self._env, "push the clock", lambda: self._push_clock(at))
+
+    def _push_clock(self, at: Timestamp) -> Timestamp:
         with self._section(self._writer) as execute:
             if at > from_micros(self._host_micros(), LOGICAL_MAX):
                 raise InvalidParameter(f"timestamp {to_text(at)} lies in the future of the store's clock")
@@ -280,11 +310,14 @@ class SqliteEngine:
         return int(clock_at)
 
     @contextmanager
-    def _section(self, writer: "_Connection") -> Iterator[Execute]:
-        """One exclusive, durable transaction; nothing is changed if its body raises."""
+    def _section(self, writer: "_Connection", *, has_turn: bool = False) -> Iterator[Execute]:
+        """One exclusive, durable transaction; nothing is changed if its body raises.
+
+        `has_turn`: the caller has entered already, and leaves by itself.
+        """
         if self._failure is not None:
             raise self._failure
-        with writer.lock, writer.turn(), self._translated():
+        with nullcontext() if has_turn else writer.passing(), self._translated():
             writer.execute("BEGIN IMMEDIATE", ())
             try:
                 yield writer.execute
@@ -303,34 +336,13 @@ class SqliteEngine:
     ) -> Callable[[], None]:
         with self._poller_lock:
             if self._poller is None and self._path != MEMORY:
-                self._poller = self._env.spawn("sqlite poller", self._poll)
-        return self._signals.subscribe(wake, spans)
-
-    def _poll(self) -> None:
-        """Looks for commits of other processes; this process's own wake without it."""
-        execute = self._connect(query_only=True).execute
-        version, others, seen_at, quick_left = None, None, ZERO_AT, 0
-        while not self._closing.wait(QUICK_POLL_SECONDS if quick_left else POLL_SECONDS):
-            quick_left = max(0, quick_left - 1)
-            try:
-                ((now,),) = execute("PRAGMA data_version", ())
-                if now == version:
-                    continue
-                # In this order: a commit up to this clock is seen in what follows, and by who listens later.
-                clock_at = sqlite_reads.clock_at(execute)
-                of_others = [row for row in execute(_LANES, ()) if row[0] not in self._lanes]
-                heads = (
-                    sqlite_reads.changed(execute, self._signals.bounds(), seen_at)
-                    if of_others != others
-                    else None
+                poller = SqlitePoller(
+                    *(self._path, self._env, self._connect(query_only=True).execute, self._signals),
+                    lanes=self._lanes,
+                    turns=self._turns,
                 )
-            except apsw.Error:
-                continue  # reads and commits report what is wrong; a lost signal is harmless
-            version, others, seen_at = now, of_others, clock_at
-            if heads is not None:
-                self._signals.wake(heads)
-            if heads:
-                quick_left = QUICK_POLLS
+                self._poller = self._env.spawn("sqlite poller", partial(poller.run, self._closing))
+        return self._signals.subscribe(wake, spans)
 
     def origin(self) -> StoreOrigin:
         if self._path == MEMORY:
@@ -362,7 +374,7 @@ class SqliteEngine:
                 moved = pages
             # Commits add to it all the time, so it would never start over and only grow: the little
             # that came during the last pass is moved while they wait.
-            with self._checkpointer.turn():
+            with self._checkpointer.passing():
                 self._checkpointer.move_wal()
 
     def close(self) -> None:
@@ -392,14 +404,16 @@ class SqliteEngine:
 
 
 class _Connection:
-    """An apsw connection, its one cursor, and what must be held to use it."""
+    """An apsw connection, its one cursor, and what must be held to use it: a turn where other processes
+    use the file too, else a lock.
+    """
 
     def __init__(
-        self, connection: apsw.Connection, lock: AbstractContextManager[object], turnstile: Turnstile | None
+        self, connection: apsw.Connection, lock: AbstractContextManager[object], turn: SectionTurn | None
     ) -> None:
         self.connection = connection
         self.lock = lock
-        self._turnstile = turnstile
+        self.turn = turn
         self._run = connection.cursor().execute
 
     def execute(self, statement: str, values: Sequence[Any]) -> list[Any]:
@@ -414,13 +428,21 @@ class _Connection:
             return 0  # another process is at it
         return pages
 
-    def turn(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._turnstile is None else self._turnstile.pass_through()
+    def passing(self) -> AbstractContextManager[object]:
+        return self.lock if self.turn is None else self._in_turn(self.turn)
+
+    @contextmanager
+    def _in_turn(self, turn: SectionTurn) -> Iterator[None]:
+        turn.enter()
+        try:
+            yield
+        finally:
+            turn.leave()
 
     def close(self) -> None:
         self.connection.close(force=True)
-        if self._turnstile is not None:
-            self._turnstile.close()
+        if self.turn is not None:
+            self.turn.close()
 
 
 def _create(path: str) -> bool:

@@ -4,12 +4,13 @@
                  │            ▲
                  └─ released ─┘ when the section is had
 
-With one lock, whoever leaves can take it again before a sleeper wakes, and starves it. Here a
+With one lock, a process that leaves can take it again before a sleeper wakes, and starves it. Here a
 process that leaves must queue again, behind the one that already stands at the section's door.
 Urgent callers (heartbeats) skip the queue and compete with that one alone. The kernel releases
-both locks when a process dies, however it dies.
+both locks when a process dies, however it dies. It does not when a process is stopped (SIGSTOP):
+`section_holder` finds out which process that is.
 
-Walk: `storage.sqlite` passes through around each BEGIN IMMEDIATE.
+Walk: `storage.section_turn` enters and leaves it around each BEGIN IMMEDIATE.
 """
 
 import fcntl
@@ -17,27 +18,48 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+SECTION_SUFFIX, QUEUE_SUFFIX = "-section", "-queue"
+
 
 class Turnstile:
     """One caller's pair of file descriptors: not for use by two threads at once."""
 
     def __init__(self, path: str, *, urgent: bool = False) -> None:
-        self._queue = None if urgent else _open(path + "-queue")
-        self._section = _open(path + "-section")
+        self._queue = None if urgent else _open(path + QUEUE_SUFFIX)
+        self._section = _open(path + SECTION_SUFFIX)
+
+    def enter(self) -> None:
+        """Waits for the section. A thread that waits in `flock` cannot be interrupted."""
+        self._enter(fcntl.LOCK_EX)
+
+    def try_enter(self) -> bool:
+        """Enters only if no other process has the section or queues for it; returns whether it did."""
+        try:
+            self._enter(fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _enter(self, how: int) -> None:
+        if self._queue is None:
+            fcntl.flock(self._section, how)
+            return
+        fcntl.flock(self._queue, how)
+        try:
+            fcntl.flock(self._section, how)
+        finally:
+            fcntl.flock(self._queue, fcntl.LOCK_UN)
+
+    def leave(self) -> None:
+        fcntl.flock(self._section, fcntl.LOCK_UN)
 
     @contextmanager
     def pass_through(self) -> Iterator[None]:
-        if self._queue is not None:
-            fcntl.flock(self._queue, fcntl.LOCK_EX)
-        try:
-            fcntl.flock(self._section, fcntl.LOCK_EX)
-        finally:
-            if self._queue is not None:
-                fcntl.flock(self._queue, fcntl.LOCK_UN)
+        self.enter()
         try:
             yield
         finally:
-            fcntl.flock(self._section, fcntl.LOCK_UN)
+            self.leave()
 
     def close(self) -> None:
         if self._queue is not None:

@@ -79,6 +79,12 @@ class BreakingEngine:
     def close_lane(self, lane: bytes) -> None:
         self.engine.close_lane(lane)
 
+    def enter(self, lane: bytes, *, wait: bool) -> bool:
+        return self.engine.enter(lane, wait=wait)
+
+    def leave(self, lane: bytes) -> None:
+        self.engine.leave(lane)
+
     def commit(self, group: Group) -> list[Outcome]:
         self.groups.append(group)
         if self.on_commit is None:

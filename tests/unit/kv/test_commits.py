@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tenure.base.env import ManualEnv
+from tenure.base.env import ManualEnv, SystemEnv
 from tenure.base.errors import (
     Disconnected,
     DiskFull,
@@ -365,3 +365,62 @@ def test_a_commit_that_is_wanted_back_after_it_was_sent_is_told_as_committed(lin
 
 def _names(store: Store) -> list[object]:
     return [name for name, _ in named(store.snapshot().scan(TABLE))]
+
+
+class TakenSection(BreakingEngine):
+    """Another process has the section until `freed` is set."""
+
+    def __init__(self, engine: SqliteEngine) -> None:
+        super().__init__(engine)
+        self.freed = threading.Event()
+
+    def enter(self, lane: bytes, *, wait: bool) -> bool:
+        return self.freed.wait(PATIENCE_SECONDS if wait else 0.0)
+
+
+def test_a_leader_that_finds_the_section_taken_can_be_taken_back() -> None:
+    env = SystemEnv()
+    engine = TakenSection(SqliteEngine(MEMORY, env))
+    store = Store(engine, env)
+    waits = threading.Event()
+
+    def check() -> None:
+        if waits.is_set():
+            _cancel()
+        waits.set()
+
+    taken_back, kept = store.begin(), store.begin()
+    taken_back.put(row("a"), b"1")
+    kept.put(row("b"), b"1")
+    with pytest.raises(Canceled):
+        taken_back.commit(check)
+    assert not engine.groups, "nothing was sent"
+    call = Call(kept.commit)
+    engine.freed.set()
+    call.result()
+    assert _names(store) == ["b"]
+    assert [len(group.members) for group in engine.groups] == [1]
+    store.close()
+
+
+def test_a_submitted_commit_can_be_taken_back_until_it_is_sent() -> None:
+    env = SystemEnv()
+    engine = TakenSection(SqliteEngine(MEMORY, env))
+    store = Store(engine, env)
+    done = threading.Event()
+    txn, other = store.begin(), store.begin()
+    txn.put(row("a"), b"1")
+    other.put(row("b"), b"1")
+    txn.submit(done.set)
+    assert txn.take_back(Canceled("it is not wanted any more"))
+    assert done.is_set()
+    with pytest.raises(Canceled):
+        txn.finish()
+    engine.freed.set()
+    decided = threading.Event()
+    other.submit(decided.set)
+    assert decided.wait(PATIENCE_SECONDS)
+    assert not other.take_back(Canceled("too late"))
+    other.finish()
+    assert _names(store) == ["b"]
+    store.close()

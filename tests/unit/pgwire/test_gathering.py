@@ -127,3 +127,22 @@ def test_nothing_is_handed_over_before_all_of_a_group_have_ended() -> None:
         assert handed_over == ["a", "b", "c", "d"]
 
     asyncio.run(run())
+
+
+def test_one_that_waits_can_be_withdrawn_and_the_rest_goes_on() -> None:
+    async def run() -> None:
+        handed_over: list[str] = []
+        gathering = Gathering(asyncio.get_running_loop().call_soon)
+        a, b, c = (partial(handed_over.append, name) for name in "abc")
+        for each in (a, b, c):
+            gathering.add(each)
+        assert not gathering.withdraw(a), "it is under way"
+        assert gathering.withdraw(b)
+        gathering.ended()  # of b
+        await turns()
+        assert handed_over == ["a"]
+        gathering.ended()
+        await turns()
+        assert handed_over == ["a", "c"]
+
+    asyncio.run(run())

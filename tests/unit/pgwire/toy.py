@@ -22,7 +22,7 @@ from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from tenure.base.env import SystemEnv
-from tenure.base.errors import OutOfMemory, QueryCanceled, UserError
+from tenure.base.errors import OutOfMemory, QueryCanceled, TenureError, UserError
 from tenure.expr import type_of
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.type_names import parse_type_name
@@ -101,6 +101,9 @@ class ToyCommit:
         if self._held_until is not None:
             self._held_until.wait(HELD_SECONDS)
         on_done()
+
+    def take_back(self, error: TenureError) -> bool:
+        return False
 
     def result(self) -> Answer | Pending:
         if self._tries > 1:

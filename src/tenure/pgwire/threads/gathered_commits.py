@@ -45,6 +45,16 @@ class Gathering:
         else:
             self._await_others()
 
+    def withdraw(self, submit: Callable[[], None]) -> bool:
+        """Takes one back that was not handed over; returns whether it was there. It counts as under way, so
+        its end must be told as that of any other.
+        """
+        if submit not in self._waiting:
+            return False
+        self._waiting.remove(submit)
+        self._under_way += 1
+        return True
+
     def ended(self) -> None:
         """One of those under way is decided."""
         self._under_way -= 1

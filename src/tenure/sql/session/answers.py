@@ -25,6 +25,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from tenure.base.env import Env
+from tenure.base.errors import TenureError
 from tenure.expr.types.datatype import Datum, Type
 
 
@@ -68,6 +69,12 @@ class Pending(Protocol):
 
     def submit(self, on_done: Callable[[], None]) -> None:
         """Hands it to the committer and returns; `on_done` is called from another thread, once."""
+        ...
+
+    def take_back(self, error: TenureError) -> bool:
+        """Gives the commit up unless it was sent; returns whether it did. `result` then raises the error. If
+        the commit was submitted, `on_done` is called.
+        """
         ...
 
     def result(self) -> "Answer | Pending":

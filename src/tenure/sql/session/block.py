@@ -17,7 +17,13 @@ Walk: `sql.session.session` opens and ends blocks; statements read through `sour
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tenure.base.errors import ActiveTransaction, ReadOnlyTransaction, RetryError, UndefinedSavepoint
+from tenure.base.errors import (
+    ActiveTransaction,
+    ReadOnlyTransaction,
+    RetryError,
+    TenureError,
+    UndefinedSavepoint,
+)
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
 from tenure.catalog.descriptors.drafts import Draft
@@ -298,6 +304,10 @@ class Block:
         """Hands the commit over and returns; `finish` tells, after `on_done`, how it went."""
         self._come_up_to_date()
         self.use.submit(on_done)
+
+    def take_back(self, error: TenureError) -> bool:
+        """Gives up a commit that was submitted, unless it was sent; `finish` then raises the error."""
+        return self.use.txn.take_back(error)
 
     def _come_up_to_date(self) -> None:
         """Rows that are only counted on are looked at as late as can be: few of them change after that."""

@@ -6,7 +6,7 @@ Walk: `sql.session.session` gives one to the door, which calls `submit`, and `re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
-from tenure.base.errors import RetryError
+from tenure.base.errors import RetryError, TenureError
 from tenure.sql.session.answers import Answer, NotShort, Pending
 from tenure.sql.session.block import Block
 from tenure.sql.session.portals import Portal
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Committing:
-    __slots__ = ("_again", "_answer", "_block", "_session")
+    __slots__ = ("_again", "_answer", "_block", "_given_up", "_is_submitted", "_session")
 
     def __init__(
         self, session: "Session", block: Block, answer: Answer, *, again: Portal | None = None
@@ -26,8 +26,12 @@ class Committing:
         self._block = block
         self._answer = answer
         self._again = again
+        self._is_submitted = False
+        self._given_up: TenureError | None = None
+        """Why it was taken back before it was submitted."""
 
     def submit(self, on_done: Callable[[], None]) -> None:
+        self._is_submitted = True
         try:
             self._block.submit(on_done)
         except RetryError as error:
@@ -36,8 +40,17 @@ class Committing:
             self._session.abandon()
             raise
 
+    def take_back(self, error: TenureError) -> bool:
+        if self._is_submitted:
+            return self._block.take_back(error)
+        self._given_up = error
+        return True
+
     def result(self) -> "Answer | Pending":
         session = self._session
+        if self._given_up is not None:
+            session.abandon()
+            raise self._given_up
         try:
             self._block.finish()
         except RetryError as error:

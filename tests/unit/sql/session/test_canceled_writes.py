@@ -82,11 +82,11 @@ def test_a_cancel_that_comes_after_the_commit_was_sent_is_told_as_committed(
 ) -> None:
     send, was_sent = Committer._send, []
 
-    def send_and_cancel(self: Committer, members: tuple[Commit, ...]) -> list[Outcome]:
+    def send_and_cancel(self: Committer, lane: Any, members: tuple[Commit, ...]) -> list[Outcome]:
         if any(len(member.writes) >= ROWS for member in members):  # not of a lock or a heartbeat
             talk.session.cancel()
             was_sent.append(True)
-        return send(self, members)
+        return send(self, lane, members)
 
     monkeypatch.setattr(Committer, "_send", send_and_cancel)
     assert not talk.say("DELETE FROM t").sqlstate

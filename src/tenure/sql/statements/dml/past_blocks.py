@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from tenure.base.errors import NotSupported
 from tenure.sql.plans.plan import Lock, Query
 from tenure.sql.plans.plan_facts import everything
+from tenure.sql.session.answers import NotShort
 from tenure.sql.session.block import Block
 from tenure.sql.session.execution import Execution
 from tenure.sql.text.as_of import timestamp_of
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def planning_block(session: "Session", operand: str) -> Iterator[Block]:
-    """Where the moment is a parameter, which has no value yet, the catalog of now stands for that of then."""
+    """Where the moment is a parameter, which has no value yet, the catalog of now stands for that of then.
+
+    Not on the loop: to read at a moment, the store's clock may have to be pushed there, which is a commit.
+    """
+    if session.is_inline:
+        raise NotShort
     block = Block(session.parts)
     try:
         if not operand.startswith("$"):

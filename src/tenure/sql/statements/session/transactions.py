@@ -75,6 +75,7 @@ class TransactionStatement(Control):
     def _begin(self, session: "Session") -> Answer:
         if session.block is not None and session.block.is_failed:
             raise InFailedTransaction
+        _require_thread(session, self.options)
         session.begin()
         _apply(session, self.options)
         return Answer((), self.verb)
@@ -110,8 +111,15 @@ class SetTransaction(Control):
             return Answer((), "SET")
         if block.is_failed:
             raise InFailedTransaction
+        _require_thread(session, self.options)
         _apply(session, self.options)
         return Answer((), "SET")
+
+
+def _require_thread(session: "Session", options: TransactionOptions) -> None:
+    """To read at a moment, the store's clock may have to be pushed there, which is a commit."""
+    if options.as_of and session.is_inline:
+        raise NotShort
 
 
 def _apply(session: "Session", options: TransactionOptions) -> None:

@@ -1,0 +1,101 @@
+"""Looks now and then for what other processes do to a SQLite store.
+
+    `data_version` has changed ──► lanes of others have moved? ──► which heads changed ──► wakes who listens
+    a writer of this process has waited for long ──► the log says which process has the section
+
+This process's own commits wake without it. A lost signal is harmless, so an error of SQLite is skipped here:
+reads and commits report it.
+
+Walk: `storage.sqlite` spawns `run` with the first subscription; it calls `storage.signals` and
+`storage.section_holder`.
+"""
+
+import logging
+from collections.abc import Set
+
+import apsw
+
+from tenure.base.env import Env, Event
+from tenure.base.timestamp import ZERO_AT
+from tenure.storage import sqlite_reads
+from tenure.storage.section_holder import find_holder
+from tenure.storage.section_turn import SectionTurn
+from tenure.storage.signals import Signals
+from tenure.storage.sqlite_section import Execute
+
+POLL_SECONDS = 0.004
+"""How often another process's commits are looked for: half of the 8 ms they may take to show."""
+
+QUICK_POLL_SECONDS, QUICK_POLLS = 0.001, 50
+"""And how often, and how many times, after one that somebody here wants to hear of: who changes the schema
+and who takes the change in wait for each other several times."""
+
+WAIT_SECONDS_TOLD, TOLD_EVERY_SECONDS = 2.0, 10.0
+"""After so long a wait for the section the log says who has it, and how often it says so again."""
+
+_LANES = "SELECT id, seq FROM lane"
+
+_log = logging.getLogger(__name__)
+
+
+class SqlitePoller:
+    """`lanes` are those of this process, `turns` those of its writers; both grow."""
+
+    def __init__(
+        self,
+        path: str,
+        env: Env,
+        execute: Execute,
+        signals: Signals,
+        *,
+        lanes: Set[bytes],
+        turns: list[SectionTurn],
+    ) -> None:
+        self._path = path
+        self._env = env
+        self._execute = execute
+        self._signals = signals
+        self._lanes = lanes
+        self._turns = turns
+        self._told_at: float | None = None
+        """When the log last said who has the section."""
+
+    def run(self, closing: Event) -> None:
+        execute = self._execute
+        version, others, seen_at, quick_left = None, None, ZERO_AT, 0
+        while not closing.wait(QUICK_POLL_SECONDS if quick_left else POLL_SECONDS):
+            quick_left = max(0, quick_left - 1)
+            self._tell_waits()
+            try:
+                ((now,),) = execute("PRAGMA data_version", ())
+                if now == version:
+                    continue
+                # In this order: a commit up to this clock is seen in what follows, and by who listens later.
+                clock_at = sqlite_reads.clock_at(execute)
+                of_others = [row for row in execute(_LANES, ()) if row[0] not in self._lanes]
+                heads = (
+                    sqlite_reads.changed(execute, self._signals.bounds(), seen_at)
+                    if of_others != others
+                    else None
+                )
+            except apsw.Error:
+                continue
+            version, others, seen_at = now, of_others, clock_at
+            if heads is not None:
+                self._signals.wake(heads)
+            if heads:
+                quick_left = QUICK_POLLS
+
+    def _tell_waits(self) -> None:
+        since = [at for each in self._turns if (at := each.waits_since) is not None]
+        if not since:
+            return
+        now = self._env.monotonic()
+        waited_seconds = now - min(since)
+        is_news = self._told_at is None or now >= self._told_at + TOLD_EVERY_SECONDS
+        if waited_seconds >= WAIT_SECONDS_TOLD and is_news:
+            self._told_at = now
+            _log.warning(
+                "commits have waited for %.0f s for the section of %s; it is held by %s",
+                *(waited_seconds, self._path, find_holder(self._path) or "a process that is not known"),
+            )
