@@ -106,6 +106,8 @@ def _kinds(size: Size) -> dict[str, Ask]:
         "IN": _query(f"SELECT 1 WHERE 1 IN ({numbers})"),
         "VALUES": _query(f"SELECT count(*) FROM (VALUES {rows}) v"),
         "prepared": _prepared(f"SELECT count(*) FROM (VALUES {rows}) v"),
+        "open transactions": _open_transaction,
+        "savepoints": _savepoints,
         "binary COPY": _copy_binary,
         "a long row of COPY": _copy_text,
         DISCONNECTED: _half_message,
@@ -141,6 +143,26 @@ def _prepared(text: str) -> Ask:
             client.execute(f"PREPARE p{number} AS {text}".encode())
 
     return ask
+
+
+def _open_transaction(client: "psycopg.Connection[Any]") -> None:
+    """As much as one may write, not committed."""
+    client.execute("BEGIN")
+    for _ in range(12):
+        client.execute(
+            "INSERT INTO copied SELECT g + (random() * 1000000000)::int, repeat('x', 1000000)::bytea "
+            "FROM generate_series(1, 5) g"
+        )
+
+
+def _savepoints(client: "psycopg.Connection[Any]") -> None:
+    """Each keeps a large row as it was."""
+    client.execute("BEGIN")
+    row = client.execute("INSERT INTO copied SELECT (random() * 1000000000)::int, '' RETURNING id").fetchone()
+    assert row is not None
+    for number in range(200):
+        client.execute(f"SAVEPOINT s{number}".encode())
+        client.execute("UPDATE copied SET data = repeat('x', 1000000)::bytea WHERE id = %s", (row[0],))
 
 
 def _copy_binary(client: "psycopg.Connection[Any]") -> None:

@@ -15,17 +15,26 @@ the buffer.
     view 1                  put a           view 2                  put a, put b
     notes: a was ...                        notes: a was ..., b was ...
 
+What a buffer holds in memory is told before it grows (`account_to`): its writes, and the former writes that
+savepoints and views keep. So the session that writes can be refused.
+
 Walk: `kv.transaction` keeps one per transaction; `kv.view` reads a `BufferView`.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from weakref import ref
 
 from tenure.base.errors import CommitTooLarge
 from tenure.kv.keys import KEY_BYTES_MAX, Span
 from tenure.storage.engine import Removal, Write
+
+ENTRY_BYTES = 300
+"""What a write takes in memory besides its key and value: objects, and its places in dictionaries."""
+
+GROWTH_BYTES = 256 * 1024
+"""After each growth by so much, whoever accounts for memory is told."""
 
 
 class CommitLimits(NamedTuple):
@@ -43,7 +52,10 @@ class BufferMark(NamedTuple):
 
 
 class Buffer:
-    __slots__ = ("_bytes", "_limits", "_newest_view", "_order", "_undo", "removals", "writes")
+    __slots__ = (
+        *("_bytes", "_limits", "_newest_view", "_noted_bytes", "_order", "_told_bytes", "_undo"),
+        *("_undo_bytes", "_on_growth", "removals", "writes"),
+    )
 
     def __init__(self, limits: CommitLimits) -> None:
         self._limits = limits
@@ -53,8 +65,20 @@ class Buffer:
         self.removals: list[Removal] = []
         self._bytes = 0
         self._undo: list[dict[bytes, Write | None]] = []
+        self._undo_bytes = 0
+        self._noted_bytes = 0
+        """Of what views have noted."""
+        self._on_growth: Callable[[int], None] | None = None
+        self._told_bytes = GROWTH_BYTES
+        """Up to so many it may grow without a word."""
         self._newest_view: ref[BufferView] | None = None
         """Weak: views that nobody reads any more need no notes. Older views keep the newer ones alive."""
+
+    def account_to(self, on_growth: Callable[[int], None] | None) -> None:
+        """From now on that is told, now and then, how many bytes it is about to hold; it raises if they are
+        too many.
+        """
+        self._on_growth = on_growth
 
     def write(self, write: Write) -> None:
         if len(write.key) > KEY_BYTES_MAX:
@@ -64,14 +88,29 @@ class Buffer:
         rows = len(self.writes) + (former is None)
         if rows > self._limits.rows_max or size > self._limits.bytes_max:
             raise self._too_large()
+        if size + ENTRY_BYTES * rows + self._undo_bytes + self._noted_bytes > self._told_bytes:
+            self._tell_growth(size + ENTRY_BYTES * rows)
         if self._undo:
-            self._undo[-1].setdefault(write.key, former)
+            self._keep(write.key, former)
         if self._newest_view is not None:
             self._note(write.key, former)
         if former is None:
             insort(self._order, write.key)
         self.writes[write.key] = write
         self._bytes = size
+
+    def _tell_growth(self, written_bytes: int) -> None:
+        held_bytes = written_bytes + self._undo_bytes + self._noted_bytes
+        if self._on_growth is not None:
+            self._on_growth(held_bytes)
+        self._told_bytes = held_bytes + GROWTH_BYTES
+
+    def _keep(self, key: bytes, former: Write | None) -> None:
+        """For the way back to the newest savepoint."""
+        layer = self._undo[-1]
+        if key not in layer:
+            layer[key] = former
+            self._undo_bytes += _kept_size(former)
 
     def check_rows(self, rows: int) -> None:
         """Raises CommitTooLarge (54000) if it can never hold so many different keys."""
@@ -92,7 +131,7 @@ class Buffer:
         for key in keys:
             former = self.writes[key]
             if self._undo:
-                self._undo[-1].setdefault(key, former)
+                self._keep(key, former)
             if self._newest_view is not None:
                 self._note(key, former)
             self._bytes -= _size(former)
@@ -120,9 +159,10 @@ class Buffer:
         assert self._newest_view is not None
         view = self._newest_view()
         if view is None:
-            self._newest_view = None
-        else:
-            view.note(key, former)
+            self._newest_view = None  # so nobody reads an older one either
+            self._noted_bytes = 0
+        elif view.note(key, former):
+            self._noted_bytes += _kept_size(former)
 
     def mark(self) -> BufferMark:
         self._undo.append({})
@@ -132,14 +172,19 @@ class Buffer:
         """Forgets what was written since; the savepoint stays. None: since the start."""
         if savepoint is None:
             self._undo.clear()
+            self._undo_bytes = 0
             self._restore(dict.fromkeys(self.writes))
             self.removals.clear()
-            return
-        assert savepoint.depth < len(self._undo), "the savepoint is gone"
-        while len(self._undo) > savepoint.depth:
-            self._restore(self._undo.pop())
-        self._undo.append({})
-        del self.removals[savepoint.removals :]
+        else:
+            assert savepoint.depth < len(self._undo), "the savepoint is gone"
+            while len(self._undo) > savepoint.depth:
+                layer = self._undo.pop()
+                self._undo_bytes -= sum(map(_kept_size, layer.values()))
+                self._restore(layer)
+            self._undo.append({})
+            del self.removals[savepoint.removals :]
+        if self._told_bytes > GROWTH_BYTES:
+            self._tell_growth(self._bytes + ENTRY_BYTES * len(self.writes))
 
     def _restore(self, formers: dict[bytes, Write | None]) -> None:
         """Makes each key what it was."""
@@ -162,13 +207,15 @@ class Buffer:
         """Keeps what was written since, and forgets the savepoint and those after it. None: every one."""
         if savepoint is None:
             self._undo.clear()
+            self._undo_bytes = 0
             return
         assert savepoint.depth < len(self._undo), "the savepoint is gone"
         while len(self._undo) > savepoint.depth:
             newer = self._undo.pop()
+            self._undo_bytes -= sum(map(_kept_size, newer.values()))
             if self._undo:
                 for key, former in newer.items():
-                    self._undo[-1].setdefault(key, former)
+                    self._keep(key, former)
 
 
 class BufferView:
@@ -184,10 +231,13 @@ class BufferView:
         """The keys of the notes; sorted when they are needed so."""
         self.later: BufferView | None = None
 
-    def note(self, key: bytes, former: Write | None) -> None:
-        if key not in self.notes:
-            self.notes[key] = former
-            self._order.append(key)
+    def note(self, key: bytes, former: Write | None) -> bool:
+        """Returns whether it is news."""
+        if key in self.notes:
+            return False
+        self.notes[key] = former
+        self._order.append(key)
+        return True
 
     def get(self, key: bytes) -> Write | None:
         for view in self._onward():
@@ -221,6 +271,11 @@ class BufferView:
 def _between(keys: list[bytes], span: Span) -> list[bytes]:
     first, end = (bisect_left(keys, bound) for bound in span)
     return keys[first:end]
+
+
+def _kept_size(former: Write | None) -> int:
+    """Of what a key was, as a savepoint or a view keeps it."""
+    return ENTRY_BYTES + (0 if former is None else _size(former))
 
 
 def _size(write: Write) -> int:

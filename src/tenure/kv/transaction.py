@@ -8,9 +8,8 @@ A transaction reads the store as of `read_at`, the store clock at its first read
 buffered writes laid over it. At commit the section proves that nothing it read has a revision
 newer than `read_at`; so it could as well have read everything at `commit_at`.
 
-A **child** runs while its parent is open, sees the parent's buffered writes (unless it reads
-committed rows only), commits before the parent and stays committed if the parent does not. The
-parent keeps its `read_at` and sees the child's writes laid over it:
+A **child** runs while its parent is open, sees the parent's buffered writes (unless it reads committed
+rows only), commits before it and stays committed whatever the parent does. The parent keeps its `read_at`:
 
     what the parent reads  =  own writes  over  children's commits  over  the store at read_at
 
@@ -90,6 +89,7 @@ class Transaction:
         self._absences = Absences(self._keyspace)
         self._buffer = buffer = Buffer(limits)
         self._writes, self.check_rows, self.forget_writes = buffer.writes, buffer.check_rows, buffer.forget
+        self.account_to = buffer.account_to
         self._landed = Landed()
         self._result: Outcome | TenureError | None = None
         """What came of a submit."""

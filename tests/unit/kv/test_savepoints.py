@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tenure.base.errors import CommitTooLarge, RetryError
-from tenure.kv.buffer import Buffer, BufferMark, CommitLimits
+from tenure.kv.buffer import Buffer, BufferMark, CommitLimits, _kept_size
 from tenure.kv.store import Store
 from tenure.storage.engine import Removal, Removes, Write
 from tests.unit.kv.breaking import BreakingEngine
@@ -160,3 +160,39 @@ def test_a_view_keeps_what_is_forgotten_later(store: Store) -> None:
     txn.put(row("b"), b"2")
     assert named(view.scan(TABLE)) == [("a", b"1")]
     assert named(txn.scan(TABLE)) == [("b", b"2")]
+
+
+def test_what_a_buffer_holds_is_told_as_it_grows_and_shrinks() -> None:
+    told: list[int] = []
+    buffer = Buffer(CommitLimits(rows_max=10_000, bytes_max=1 << 30))
+    buffer.account_to(told.append)
+    value = bytes(200_000)
+    for number in range(10):
+        buffer.write(Write(row(str(number)), value))
+    assert 1_700_000 < told[-1] < 2_100_000
+    savepoint = buffer.mark()
+    for number in range(10):
+        buffer.write(Write(row(str(number)), value))
+    assert told[-1] > 3_600_000, "what the keys were is kept"
+    buffer.back_to(savepoint)
+    assert told[-1] < 2_100_000
+    assert buffer._undo_bytes == 0
+
+
+def test_what_savepoints_keep_is_counted_right_whatever_is_done() -> None:
+    random_steps = random.Random(7)
+    buffer = Buffer(CommitLimits(rows_max=10_000, bytes_max=1 << 30))
+    marks: list[BufferMark] = []
+    for _ in range(3000):
+        match random_steps.randrange(6):
+            case 0:
+                marks.append(buffer.mark())
+            case 1 if marks:
+                del marks[random_steps.randrange(len(marks)) + 1 :]
+                buffer.back_to(marks[-1])
+            case 2 if marks:
+                buffer.release(marks.pop())
+            case _:
+                buffer.write(Write(row(str(random_steps.randrange(20))), bytes(random_steps.randrange(100))))
+        kept = [former for layer in buffer._undo for former in layer.values()]
+        assert buffer._undo_bytes == sum(map(_kept_size, kept))

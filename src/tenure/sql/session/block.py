@@ -71,6 +71,7 @@ class Block:
         "_use",
         "as_of",
         "began",
+        "charge",
         "fence",
         "has_locks",
         "is_explicit",
@@ -100,6 +101,8 @@ class Block:
         """How it waits for a lease; None: whoever runs it tries again by itself."""
         self.fence: Callable[[Transaction | None], None] | None = None
         """Asks what its SQL session holds through the node's session, and bounds a commit by it."""
+        self.charge: Callable[[int], None] | None = None
+        """Accounts for so many bytes of its writes; raises if there is no room for them."""
         self.proves_late = False
         """Nobody is told anything of it before it commits: what is in its way may be found then."""
         self.has_locks = False
@@ -139,6 +142,7 @@ class Block:
     def _fenced(self, use: Use) -> Use:
         """The node may have another session than when its SQL session got what it holds."""
         use.on_commit = self.fence
+        use.txn.account_to(self.charge)
         if self.fence is not None:
             try:
                 self.fence(None)
@@ -324,6 +328,8 @@ class Block:
         """Gives up what is not committed, and everything it holds; again is harmless."""
         if self._use is not None:
             self._use.close()
+        if self.charge is not None:
+            self.charge(0)
         ended, self.on_end = self.on_end, []
         for each in ended:
             each()

@@ -261,7 +261,7 @@ class Session:
 
     def _begun(self, *, is_explicit: bool = False, is_several: bool = False) -> Block:
         block = Block(self.parts, is_explicit=is_explicit, variables=self.variables.state)
-        block.fence = self.surroundings.fence
+        block.fence, block.charge = self.surroundings.fence, self.memory.hold_writes
         block.is_read_only = transaction_modes.reads_only(self)
         block.pause = self._pause if is_explicit else None
         if is_explicit or is_several:

@@ -3,6 +3,7 @@
     receiving   a message that is still coming in, from its head on
     result      a batch of rows that is being written, until the next one is asked for
     unsent      bytes that the client does not take
+    writes      what its transaction has written and not committed
 
 A statement that runs in a thread has an account; so do cursors and portals, for as long as they are there.
 What runs on the door's loop has none: its sizes are bounded by proof (`sql.session.inline`).
@@ -43,6 +44,7 @@ class SessionMemory:
         self.account = node.open_session(user, number)
         self._result = Holding(self.account, "a result")
         self._receiving = Holding(self.account, "a message of its client")
+        self._writes = Holding(self.account, "what the transaction has written")
         self._unsent_bytes = 0
 
     def open_statement(self) -> Account:
@@ -96,6 +98,11 @@ class SessionMemory:
     def receive(self, size_bytes: int) -> None:
         """A message of so many bytes is coming, or 0: it has been dealt with. Raises OutOfMemory."""
         self._receiving.replace(size_bytes)
+
+    def hold_writes(self, size_bytes: int) -> None:
+        """The transaction is about to hold so many bytes of writes; 0: it is over. Raises OutOfMemory."""
+        if size_bytes != self._writes.held_bytes:
+            self._writes.replace(size_bytes)
 
     def leave_unsent(self, size_bytes: int) -> None:
         """So much waits for the client to take it; it is there already, so it cannot be refused."""

@@ -210,3 +210,47 @@ def test_show_memory_tells_who_holds_how_much(speaker: Speaker) -> None:
     (node_row,) = [row for row in rows if row[0] == "node"]
     assert node_row[3] > 2 * MIB
     assert node_row[7] > node_row[3]
+
+
+def fill(speaker: Speaker, first: int, size: int = 100_000, rows: int = 10) -> None:
+    last = first + rows - 1
+    speaker.run(f"INSERT INTO things SELECT g, repeat('x', {size}) FROM generate_series({first}, {last}) g")
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_what_a_transaction_has_written_is_charged_until_it_ends(speaker: Speaker, end: str) -> None:
+    speaker.run("BEGIN")
+    fill(speaker, 1000)
+    assert 0.7 * MIB < held(speaker) < 2 * MIB
+    speaker.run(end)
+    assert held(speaker) == 0
+    speaker.run("DELETE FROM things WHERE id >= 1000")
+
+
+def test_what_a_savepoint_keeps_is_charged_until_it_is_gone_back_to(speaker: Speaker) -> None:
+    speaker.run("BEGIN")
+    fill(speaker, 2000)
+    before = held(speaker)
+    speaker.run("SAVEPOINT s")
+    for number in range(5):
+        speaker.run(f"SAVEPOINT s{number}")
+        speaker.run("UPDATE things SET name = name || '.' WHERE id >= 2000")
+    assert held(speaker) > before + 3 * MIB, "each savepoint keeps the rows as they were"
+    speaker.run("ROLLBACK TO s")
+    assert held(speaker) < before + MIB
+    speaker.run("ROLLBACK")
+    assert held(speaker) == 0
+
+
+def test_a_transaction_that_writes_too_much_for_its_session_is_refused(node: Node) -> None:
+    speaker = Speaker(node)
+    speaker.run("SET CLUSTER SETTING sql.session_memory = 8388608")
+    try:
+        speaker.run("BEGIN")
+        with pytest.raises(OutOfMemory, match="what the transaction has written"):
+            fill(speaker, 3000, size=50_000, rows=1000)
+        speaker.run("ROLLBACK")
+        assert held(speaker) == 0
+    finally:
+        speaker.run("RESET CLUSTER SETTING sql.session_memory")
+        speaker.close()
