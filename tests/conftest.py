@@ -34,8 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
 PROCESSES = ("tests/clients", "tests/faults", "tests/pipeline", "tests/security")
 """Tests that start processes, and need both cores: one after the other, by one worker."""
 
-DIFFERENTIAL = "tests/differential"
-"""They share a node and what is in it."""
+SHARED = ("tests/differential", "tests/tidy")
+"""Folders whose tests share what is slow to make: a node and what is in it, all modules parsed."""
 
 
 class _Scheduling(LoadScopeScheduling):  # type: ignore[misc]
@@ -44,7 +44,7 @@ class _Scheduling(LoadScopeScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(PROCESSES) and "checker" not in nodeid:
             return "processes"
-        return DIFFERENTIAL if nodeid.startswith(DIFFERENTIAL) else nodeid
+        return next((folder for folder in SHARED if nodeid.startswith(folder)), nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

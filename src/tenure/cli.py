@@ -7,7 +7,7 @@ node; `created=store` follows if there was no such store before. Everything else
 line per event, times in UTC. A node that cannot start says why in one line and exits with 1; one that was
 drained exits with 0.
 
-Walk: the entry point `tenure` calls `main` -> `_start` -> `node.Node`, which serves SQL by `front.Front`; or
+Walk: the entry point calls `main` -> `_start` -> `node.Node`, which serves SQL by `front.Front`; or
 `worker.run`, or `store_commands.run`.
 """
 

@@ -3,8 +3,8 @@
 Where a limit is not set it follows the machine: the node has half of its memory (or of its container's), a
 user half of that, a session a quarter. So one user alone cannot take what others need.
 
-Walk: `node.py` makes one; `sql.session.clients` opens and closes the accounts of sessions,
-`sql.session.execution` those of statements; a loop calls `step`.
+Walk: `node.py` calls `node_memory` for the one account of the process; `sql.session.session_memory` opens
+accounts below it for sessions and statements; a loop calls `step`.
 """
 
 from collections.abc import Callable

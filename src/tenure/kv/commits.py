@@ -38,7 +38,7 @@ others. So a process that was stopped inside the section delays commits, which c
 
 Invariant (I5): each commit gets its true outcome, or OutcomeUnknown if nobody can tell any more.
 
-Walk: `Transaction.commit` -> `Committer.commit` -> `_lead` -> `engine.commit`, `engine.settle`;
+Walk: `Transaction.commit` -> `Committer.commit` -> `_lead` -> `Engine.commit`, `Engine.settle`;
 `Transaction.submit` -> `Committer.submit` -> `_run`, in its own thread -> `_lead`.
 """
 

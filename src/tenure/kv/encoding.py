@@ -32,7 +32,8 @@ all others raise CorruptData. One row therefore never has two keys.
 Simplifications: a Decimal comes back without its trailing zeros (1.00 as 1), an aware datetime
 in UTC, an array as a tuple; a time with a time zone is refused.
 
-Walk: `kv.keys` and the row encoding above it call `encode` and `decode`; this calls only `base`.
+Walk: `kv.keys` calls `encode`; records and the row encoding above it call `decode` as well; this calls only
+`base`.
 """
 
 import struct

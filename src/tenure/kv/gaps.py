@@ -17,7 +17,7 @@ swept itself, the answer is "imported": to scan again is right after a flush too
 
 Invariant (gap-reason): a gap in which a merge with input was published is never called flushed.
 
-Walk: `kv.watch` calls `find_gap` with each answer of `engine.history`; `kv.follower` takes what it returns.
+Walk: `kv.watch` calls `find_gap` with each answer of `Engine.history`; `kv.follower` takes what it returns.
 """
 
 from enum import Enum

@@ -13,7 +13,7 @@ Invariant (I2): what a view read is unchanged from its opening to `commit_at`, p
 Invariant (view): whatever its transaction does later, a view gives what was there when it was opened.
 
 Walk: `Transaction.view` opens one -> `kv.bases` reads the store, `kv.buffer` keeps the writes as they were;
-`table.read` and `sql.rows.scan` read it as they read a transaction.
+`table.read` and the rows executor above it read a `ReadView` as they read a transaction.
 """
 
 from collections.abc import Callable, Iterable, Iterator

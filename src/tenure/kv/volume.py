@@ -2,7 +2,8 @@
 
 Only a hint: other processes write too, and what was counted is forgotten with the process.
 
-Walk: `kv.transaction` adds what it has committed; `bulk.upkeep` takes what has grown.
+Walk: `kv.scope` carries a `Volume` to the transactions, which add what they have committed; the upkeep of the
+lake calls `take`.
 """
 
 from collections import defaultdict

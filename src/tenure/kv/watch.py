@@ -18,7 +18,7 @@ cannot spin.
 A watch that has fallen below a threshold or cleaned mark does not skip what is missing: it returns a `Gap`,
 again and again, until its caller has caught up by other means and says from where to go on (`resume`).
 
-Walk: `Store.watch` -> `Watch.next` -> `engine.history`, `gaps.find_gap`; `engine.subscribe` signals it.
+Walk: `Store.watch` -> `Watch.next` -> `Engine.history`, `gaps.find_gap`; `Engine.subscribe` signals it.
 """
 
 from collections.abc import Callable, Sequence

@@ -4,7 +4,7 @@ The session decides which statements and portals there are; SQL makes and ends t
 DEALLOCATE, DECLARE). So each use asks the session, and what is kept here counts only as long as it
 belongs to the very object that the session gives.
 
-Walk: `pgwire.connection` asks `BoundStatements` at Parse, Bind, Describe and Execute.
+Walk: `pgwire.conversation` asks `BoundStatements` at Parse, Bind, Describe and Execute.
 """
 
 from collections.abc import Callable, Sequence

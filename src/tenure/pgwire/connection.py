@@ -13,8 +13,8 @@ Invariant (never-raises): no input makes an exception leave `receive` or `resume
 answer or the connection closes.
 Invariant (skips-to-sync): after an error in an extended message nothing is executed before Sync.
 
-Walk: `pgwire.server` calls `receive`, `resume` and `close`; messages go to `pgwire.conversation`,
-the start to `pgwire.login.startup`.
+Walk: `pgwire.door` calls `receive`, `resume` and `close`; messages go to `pgwire.conversation`, the start to
+`pgwire.login.startup`.
 """
 
 import logging

@@ -15,8 +15,8 @@ Invariant (reader-holds-one-batch): for a client that does not read, no more tha
 Invariant (gone-ends-statement): when a client is gone, its statement is canceled, whether it runs, waits or
 is queued, and whether the door was reading or not.
 
-Walk: `pgwire.server` makes a `Door` for each socket; it calls `pgwire.connection`,
-`pgwire.threads.server_state` for threads, and `pgwire.threads.gathered_commits` for commits.
+Walk: `pgwire.server` makes a `Door` for each socket; it calls `pgwire.connection`, and
+`pgwire.threads.server_state` for threads and gathered commits.
 """
 
 import asyncio

@@ -6,7 +6,7 @@
 An error of our own tree says what it has in attributes. Any other exception is a bug: the client
 learns that there was one (XX000) and the log where.
 
-Walk: `pgwire.connection` calls `error_response` and `notice_response`.
+Walk: `pgwire.connection` calls `error_response`; `pgwire.conversation` calls `notice_response` too.
 """
 
 from pathlib import Path

@@ -8,7 +8,7 @@ for too long.
 
 Invariant (drain-keeps-transactions): a drain ends a connection in a transaction only when time is up.
 
-Walk: `node` makes a `Server`, starts it, drains it and stops it; each client gets a `pgwire.door`.
+Walk: `front.py` makes a `Server`, starts it, drains it and stops it; each client gets a `pgwire.door`.
 """
 
 import asyncio

@@ -6,7 +6,8 @@
 Each statement that runs on the loop is cheap by proof (`sql.session.inline`); but a client may send many at
 once.
 
-Walk: `pgwire.door` begins and ends a turn around each callback; `pgwire.connection` asks `is_over`.
+Walk: `pgwire.server` makes the `Turns`, which begin and end around each callback; `pgwire.conversation` asks
+`is_over`.
 """
 
 import logging

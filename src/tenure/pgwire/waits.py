@@ -12,7 +12,7 @@ for and is sent what came of it; errors are thrown into it.
     Need.FLUSH         the client has read most of what was written: nothing
 
 Walk: `pgwire.login.startup` and `pgwire.conversation` yield these, `pgwire.connection` answers PACKET and
-MESSAGE from its input, `pgwire.server` the others.
+MESSAGE from its input, `pgwire.door` the others.
 """
 
 from collections.abc import Callable, Generator

@@ -5,7 +5,8 @@ file `release` beside its programs; where that is missing, the program is asked.
 
     python -m tenure.pipeline.java      says what is wrong, and exits with 1
 
-Walk: `pipeline.spark` asks before it starts a session, a node before it starts a worker, `make` before tests.
+Walk: `pipeline.spark` asks before it starts a session, `pipeline.starter` before it starts a worker, the
+Makefile before tests.
 """
 
 import os

@@ -9,7 +9,7 @@ fall into.
 
 Invariant (checked-merge): what a merge takes in was compared with its checksums by the merge itself.
 
-Walk: `bulk.flush` -> `merge` -> `Tasks.run` with `merge_range` -> `lake.merging`.
+Walk: `bulk.flush` -> `merge` -> `Tasks.run` with `merge_range` -> `table.lake.merging`.
 """
 
 from collections.abc import Callable, Sequence

@@ -6,8 +6,8 @@ little for a better compiler to do.
 
 One session per process: pyspark knows no other way.
 
-Walk: `pipeline.worker` and tests call `open_session`, later `close_session`; `pipeline.archive` opens one of
-its own to learn which classes there are.
+Walk: `pipeline.lazy_spark` and tests call `open_session`, later `close_session`; `pipeline.archive_maker`
+opens one of its own to learn which classes there are.
 """
 
 import logging

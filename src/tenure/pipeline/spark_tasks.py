@@ -13,8 +13,8 @@ is done by a thread beside it, because that one waits inside Java.
 
 Invariant (attempts): two attempts of a task never have the same name, also where they run at once.
 
-Walk: `pipeline.worker` hands one of these to the jobs it adopts; they call `run`. Spark calls `_Body` in the
-executors.
+Walk: `pipeline.lazy_spark` hands one of these to the jobs of a worker; they call `run`. Spark calls `_Body`
+in the executors.
 """
 
 import logging

@@ -13,8 +13,8 @@ cancelled, and its exception goes on to the caller.
 
 Invariant (attempts): two attempts of a task never have the same name.
 
-Walk: the jobs of `bulk` call `run` with `ProcessTasks` for little work and with `spark_tasks.SparkTasks` for
-much; this module knows nothing of Spark.
+Walk: the jobs of `bulk` call `run`; it is that of `ProcessTasks` for little work, of `spark_tasks.SparkTasks`
+for much. This module imports nothing of Spark.
 """
 
 from collections.abc import Callable, Sequence

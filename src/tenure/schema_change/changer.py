@@ -12,7 +12,8 @@ way. A change returns when every other node knows of it.
 
 Invariant (ddl-atomic): of a transaction's declared changes and its rows, all or nothing is public.
 
-Walk: SQL calls `commit` instead of `Use.commit`; this calls `publisher`, `walk` and `jobs`.
+Walk: SQL calls `commit` instead of committing by the lease alone; this calls `in_transaction` and `walk`, and
+creates the job.
 """
 
 import re

@@ -11,7 +11,7 @@ none.
 
 Whatever fails in between says so in the job's error, and the table is as it was.
 
-Walk: `schema_change.changer` creates it; `cluster.jobs.runner` calls `run` and `revert`.
+Walk: `schema_change.changer` creates it; `node.py` hands `schema_change_kind` to the job runner.
 """
 
 from collections.abc import Callable

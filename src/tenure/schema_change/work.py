@@ -5,8 +5,8 @@ keeps how far it is. Every batch reads its rows again in its own transaction, so
 
 An index of many rows is not filled here but by a merge in the lake: see `schema_change.walk`.
 
-Walk: `schema_change.walk` calls `do` for what `stages.work_before` names; it calls `table.backfill`
-and `table.validate`.
+Walk: `schema_change.walk` has a `Worker` do what `stages.work_before` names; it calls `table.backfill` and
+`table.completion`.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -6,7 +6,8 @@
 `AS OF SYSTEM TIME` is cut out of the text before PostgreSQL's grammar sees it; it counts for the whole
 statement.
 
-Walk: `sql.session.session` calls `split` and `plan`; `plan` asks the module that `PLANNERS` names.
+Walk: `sql.session.session` calls `split`, `sql.session.preparing` calls `plan`; `plan` asks the module that
+`PLANNERS` names.
 """
 
 from collections.abc import Callable, Sequence

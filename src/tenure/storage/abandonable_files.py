@@ -7,8 +7,8 @@ that cannot be told to stop, such as a job's, makes its calls itself.
 
 While a statement waits here, it does not hold its place among those that compute.
 
-Walk: `storage.bucket` hands out an `AbandonableFileSystem`, and makes its own calls by `ask`; `table.lake`,
-`bulk` and pyarrow's readers read the files.
+Walk: `storage.bucket` hands out an `AbandonableFileSystem`, and makes its own calls by `ask`; readers of the
+lake and of imports, and pyarrow, read the files.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,7 @@
 """How a lane remembers what its last group came to: a few bytes per member.
 
-Walk: the engines write it in `commit` and read it in `settle`.
+Walk: `storage.sqlite` writes with `encode_outcomes` when it commits; both engines read with `decode_outcomes`
+when they settle.
 """
 
 import struct

@@ -9,8 +9,8 @@ Commit order is timestamp order because timestamps are given out under the lock 
 which is held until the commit is durable. No Python runs between lock and COMMIT, so a node that
 stalls stalls nobody.
 
-Walk: `node.py` opens it, `kv` calls it; the SQL is in `postgres_sql` and `postgres_reads`, connections
-in `postgres_session`, their errors in `postgres_errors`, arrays in `postgres_group`, the signal in
+Walk: `storage.addresses` opens it, `kv` calls its `commit` and reads; the SQL is in `postgres_sql` and
+`postgres_reads`, connections in `postgres_session`, arrays in `postgres_group`, the signal in
 `postgres_listener`, the start-up probe in `postgres_probe`.
 """
 

@@ -8,8 +8,8 @@ Waves are runs, not layers, so that commit timestamps follow the order of the me
 Arrays travel in PostgreSQL's binary form with fixed types: psycopg would choose the type of an
 array by its content, and each choice would be a statement to prepare anew.
 
-Walk: `storage.postgres` calls `encode_group`, `encode_reads` and `head_bounds`, its listener `decode_heads`;
-pure.
+Walk: `storage.postgres` calls `encode_group`, `encode_reads` and `head_bounds`; `storage.postgres_listener`
+calls `decode_heads`; pure.
 """
 
 import struct

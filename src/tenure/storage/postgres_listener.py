@@ -4,7 +4,7 @@ The task starts with the first subscriber, connects again by itself with growing
 everybody once after that, because something may have been committed while nobody listened. A
 signal is a hint: who waits for one also polls, slowly.
 
-Walk: `PostgresEngine.subscribe` -> `NotifyListener.subscribe`; the section notifies (`postgres_sql`).
+Walk: `PostgresEngine.subscribe` -> `NotifyListener.subscribe`; the exclusive section notifies.
 """
 
 from collections.abc import Callable, Sequence

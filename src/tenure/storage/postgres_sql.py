@@ -24,7 +24,7 @@ Invariant (absent): a commit writes nothing if a key that it counts on being abs
 Invariant (I8): exactly the revisions at the excused timestamps are excused; below an excused
 revision, `past` is searched for a stranger's.
 
-Walk: `storage.postgres` runs these; `storage.postgres_group` makes the arrays.
+Walk: `storage.postgres` creates `TABLES` and `FUNCTIONS`, and calls the functions with arrays.
 """
 
 TABLES = """

@@ -11,7 +11,7 @@ Invariant (absent): a commit writes nothing if a key that it counts on being abs
 Invariant (I8): exactly the revisions at the excused timestamps are excused; below an excused
 revision, `past` is searched for a stranger's.
 
-Walk: `sqlite.SqliteEngine.commit` -> `decide` -> `Ledger.failure`, `apply`, `write`; `check` -> `failure`.
+Walk: `sqlite.SqliteEngine.commit` -> `decide` -> `Ledger.failure`, `apply`, `write`.
 """
 
 from bisect import bisect_right

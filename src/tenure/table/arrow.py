@@ -14,7 +14,7 @@ and reads the table another way.
 
 Simplification: a column is decoded from all its rows' maps one by one.
 
-Walk: `table.columnar` fills chunks with these; `sql.duck.duck_types` knows the same table as DuckDB's types.
+Walk: `table.columnar` fills chunks with these; readers and writers of files ask `arrow_type`.
 """
 
 from collections.abc import Sequence

@@ -30,7 +30,7 @@ Simplifications: another column wanted means loading again, unless the table has
 base.
 
 Walk: `sql.duck.engine` -> `Columnar.read` -> `table.column_batches` makes arrays; `kv.store` gives history;
-`lake.hidden` and `lake.visible` say what is to be read of a base.
+`lake.hidden_rows` and `lake.visible_files` say what is to be read of a base.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence

@@ -31,8 +31,8 @@ referred to one it wrote refers to a row that is there, or to nothing.
 Simplifications: no deferred constraints; the columns of both sides have the same type, but for its
 modifiers.
 
-Walk: `Writer` calls `written` per row and `finish` per statement -> `table.references` and
-`table.read.find` on the other table -> a `Writer` of that table, which notes what it does here.
+Walk: `table.write` calls `written` per row and `finish` per statement -> `table.references` and
+`table.read.find` on the other table -> a `RowWriter` of that table, which notes what it does here.
 """
 
 from collections.abc import Callable, Iterator

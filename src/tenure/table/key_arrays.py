@@ -16,7 +16,8 @@ Invariant (key-arrays): a key made here is, to the byte, the one that `CompiledI
 
 Simplifications: the keys of one call together have less than 2 GB.
 
-Walk: import and flush call `key_array` and `entry_arrays` per batch; `table.key_order` sorts the keys.
+Walk: `bulk.importing.sorting` calls `key_array` and `entry_arrays` per batch; `bulk.filling.entries` asks
+what is `too_long`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,8 @@ Only public indexes are relied upon. A `Row` has all columns, for writers; `visi
 
 Simplifications: an index scan looks up its rows one by one.
 
-Walk: the point executor and `table.foreign_keys` call `get`, `scan` and `find` -> `CompiledIndex.span`
-gives the keys, `Layout.row` decodes.
+Walk: `sql.statements.dml.writing` calls `at`, `table.foreign_keys` calls `find` and `exists` ->
+`CompiledIndex.span` gives the keys, `Layout.row` decodes.
 """
 
 from collections.abc import Callable, Iterator, Sequence

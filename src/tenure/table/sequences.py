@@ -14,7 +14,7 @@ PostgreSQL shows. The record's epoch tells blocks from before such a change from
 
 Invariant (sequence-once): between two changes of a sequence by hand, no value is given twice.
 
-Walk: `nextval()` in a default or a query -> `SessionSequences.next` -> `Sequences.next` -> `_take`.
+Walk: nextval() in a default or a query -> `SessionSequences.next` -> `Sequences.next` -> `_take`.
 """
 
 from collections.abc import Callable

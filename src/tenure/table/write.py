@@ -29,8 +29,8 @@ A row whose primary key changes has other keys in all indexes: that is all there
 A constraint that is DEFERRABLE is looked at when the statement ends. What UPDATE adds to its index waits
 until all entries of the former rows are gone, so `i = i + 1` meets nobody. Others are looked at row by row.
 
-Walk: SQL's INSERT, UPDATE and DELETE -> `TableWriter` -> `Layout.entry` per index -> `txn`; at the end
-of the statement `finish` -> `table.foreign_keys`.
+Walk: SQL's INSERT, UPDATE and DELETE -> `TableWriter` -> `Layout.entry` per index -> the transaction; at the
+end of the statement `finish` -> `table.foreign_keys`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

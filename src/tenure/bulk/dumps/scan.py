@@ -15,8 +15,8 @@ the parser to see.
 
 Nothing here is ever executed, and memory is bounded by the longest statement allowed.
 
-Walk: `sql.statements.jobs.import_dump` -> `items`; the ranges are read by `pipeline.reading.copy_rows` and
-`insert_rows`.
+Walk: `sql.statements.jobs.import_dump` -> `items`; kernels read the ranges by the copy rows and insert rows
+of `pipeline.reading`.
 """
 
 import re

@@ -9,8 +9,8 @@ task found a clash, and when, makes no difference.
 
 Invariant (first-stays): of rows with equal keys the first by file and line stays, whatever the splits were.
 
-Walk: `importing.merging` finds those of a range by `clashing`; `importing.second_pass` has all of them
-`decided`, and starts over `without` the rows that were refused.
+Walk: `importing.merging` finds those of a range by `clashing`, and merges again `without` the refused rows;
+`importing.second_pass` has all of them `decided`.
 """
 
 from collections.abc import Collection, Iterable

@@ -5,7 +5,7 @@
 Locations are resolved by every run anew, before anything is read. A file is numbered in the order in which
 statements and wildcards name it; the number goes with each of its rows.
 
-Walk: `importing.first_pass` calls `files_of` and `groups`; kernels open what a `Split` says.
+Walk: `importing.first_pass` calls `sources_of` and `groups`; kernels open what a `Split` says.
 """
 
 from collections.abc import Callable, Iterator, Sequence

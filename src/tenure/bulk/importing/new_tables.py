@@ -8,7 +8,8 @@ statement is run, and once more in that commit.
 
 Invariant (dump-whole): of a dump all is there or nothing.
 
-Walk: `importing.job` calls these in place of `taking_offline.Offline`, for a payload that makes something.
+Walk: `importing.job` calls `NewTables` for a payload that makes something; tables that exist are taken
+offline instead.
 """
 
 from tenure.base.errors import UndefinedSchema

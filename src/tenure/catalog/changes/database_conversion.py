@@ -6,7 +6,7 @@
 The database and its `public` go; there may be no other schema in it. What the objects are, and what
 they mean to each other, stays: all of that is by id.
 
-Walk: `sql` calls `convert_to_schema`, and moves the database's zone to the schema.
+Walk: a statement calls `convert_to_schema`, and moves the database's zone to the schema.
 """
 
 from collections.abc import Iterable

@@ -4,7 +4,8 @@ A name that is draining belongs to its former owner until the leases that know i
 transaction itself gives up, it may give out again: where nobody else uses the former object, all of
 it is one commit; else the commit is refused (55006).
 
-Walk: `object_changes` and `drops` ask before they give a name out.
+Walk: `object_changes`, `sequence_changes`, `view_changes` and `undrops` call `require_free` before they give
+a name out.
 """
 
 from tenure.base.errors import (

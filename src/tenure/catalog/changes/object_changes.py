@@ -10,7 +10,7 @@ the store's to give.
 Whoever puts an object into a schema relies on the schema's version, so that a schema that is being
 dropped accepts nothing any more.
 
-Walk: `sql` calls these for CREATE and ALTER ... RENAME; `catalog.changes.drops` is the other half.
+Walk: `sql` calls these for CREATE and ALTER ... RENAME.
 """
 
 from collections.abc import Sequence

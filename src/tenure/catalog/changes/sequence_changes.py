@@ -9,8 +9,8 @@ A descriptor says which values there may be; which comes next, `table.sequences`
 that a column owns goes with it: the column's table has it among its `sequences`. A table whose
 defaults call a sequence is among its `dependents`.
 
-Walk: `sql` calls these for CREATE and ALTER SEQUENCE, for serial and identity columns;
-`catalog.changes.object_changes` moves sequences, and `catalog.changes.drops` drops them.
+Walk: `sql` calls these for CREATE and ALTER SEQUENCE, for serial and identity columns; it asks
+`catalog.changes.drops` about what a sequence is owned by.
 """
 
 from tenure.base.errors import InvalidParameter, NotSupported, UndefinedColumn, WrongState

@@ -17,7 +17,7 @@ The columns' changes are in `column_changes`, those of indexes and the primary k
 `index_changes`, those of constraints in `constraint_changes`; databases, schemas, tables and types
 as a whole are made, moved and dropped by `object_changes`.
 
-Walk: `sql` calls `alter` for each part of an ALTER TABLE; `schema_change` publishes the draft.
+Walk: `sql` calls `alter` for each part of an ALTER TABLE, with a draft that the schema changer publishes.
 """
 
 from collections.abc import Iterator

@@ -8,7 +8,7 @@ known by what it uses, and by those users that come back with it. What is gone f
     foreign keys, both ways    nobody looked after them meanwhile; they can be added again
     a default                  if the sequence that it calls is gone
 
-Walk: `sql` finds what was dropped in the store, and calls `undrop` with all that is to come back.
+Walk: a statement finds what was dropped in the store, and calls `undrop` with all that is to come back.
 """
 
 from collections.abc import Iterable, Sequence

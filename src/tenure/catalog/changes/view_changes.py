@@ -7,8 +7,7 @@ rows and no elements; a version of it is there at once, as of any object, and it
 A view that takes another's place keeps its columns, so that those who use it go on: new ones may
 only come after them.
 
-Walk: `sql` calls these for CREATE VIEW and ALTER VIEW; `catalog.changes.object_changes` moves views, and
-`catalog.changes.drops` drops them.
+Walk: `sql` calls these for CREATE VIEW, and for names and comments of a view's columns.
 """
 
 from collections.abc import Callable, Sequence

@@ -13,8 +13,7 @@ is read, and a bug of ours when it is about to be written.
 Invariant (I38): a name stands for at most one id; a database's map changes in the very
 transaction that changes a schema's name entry or state.
 
-Walk: `catalog.descriptors.drafts` writes through this, `catalog.leases.catalog_cache` reads diffs of its
-span.
+Walk: `catalog.changes.publisher` writes through this, `catalog.leases.catalog_cache` reads diffs of its span.
 """
 
 from collections.abc import Iterator

@@ -22,7 +22,7 @@ Types and expressions stand here as data; `expr` gives them meaning. A column's 
 value of rows that were written before it existed: fixed, whatever becomes of its default.
 
 Walk: `catalog.changes.table_changes` makes new versions, `catalog.descriptors.validation` judges them,
-`catalog.descriptors.catalog_records` keeps them, `catalog.leases.node_leases` hands them out.
+`catalog.descriptors.catalog_records` keeps them, `catalog.leases.uses` hands them out.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """How a change looks to the transaction that declared it, before its commit.
 
-Walk: `catalog.descriptors.drafts` keeps own copies; `catalog.leases.uses` hands them out.
+Walk: `catalog.descriptors.drafts` keeps what `own_copy` gives, for the transaction that changes it.
 """
 
 from tenure.catalog.descriptors.definitions import (

@@ -9,7 +9,7 @@ another, and none is ever changed, since rows hold them.
 Invariant (enum-order): a new label's bytes lie strictly between its neighbours', and no two labels
 are ever held alike.
 
-Walk: `object_changes` makes and extends enums with these.
+Walk: `catalog.changes.object_changes` makes and extends enums with these.
 """
 
 from collections import Counter

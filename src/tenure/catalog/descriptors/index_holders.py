@@ -8,8 +8,7 @@ cache from then on: whoever names an index in a large catalog must not look thro
 What it tells are candidates. One that is overtaken by a newer version may name a table that has the
 index no more; whoever asks looks at the tables themselves.
 
-Walk: `catalog.leases.catalog_cache` makes it, and `moved`s it from version to version;
-`sql.statements.ddl.naming` asks.
+Walk: `catalog.leases.catalog_cache` makes `IndexHolders`, and has it `moved` from version to version.
 """
 
 from collections.abc import Iterable

@@ -15,7 +15,7 @@ they have expired, since a process of version 1 may have stalled and wake up.
 Invariant (mixed-leases): until a pin is under a schema lease that was taken after finalizing, a commit
 lies below the expiration of an expiring lease on the same version.
 
-Walk: `node.py` gives it to nodes newer than version 1; it wraps `catalog.leases.node_leases`.
+Walk: `leasing.py` gives it to nodes newer than version 1; it wraps `catalog.leases.node_leases`.
 """
 
 import logging

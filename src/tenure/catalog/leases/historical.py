@@ -12,7 +12,8 @@ reads is never older than its lease.
 
 Invariant (I18): a read at T uses the version that was current at T.
 
-Walk: SQL's `AS OF SYSTEM TIME` makes one; it has the same questions as `catalog.leases.uses`.
+Walk: `sql.session.block` makes a `HistoricalUse` for AS OF SYSTEM TIME; it answers the same questions as a
+use of the present catalog.
 """
 
 from tenure.catalog.descriptors.catalog_records import Catalog

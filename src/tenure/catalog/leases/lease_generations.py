@@ -8,7 +8,7 @@ move to the newer one then.
 
 Invariant (I11): valid leases hold only the current version of a descriptor and its predecessor.
 
-Walk: `catalog.leases.node_leases` calls `install`; `catalog.leases.lease_pins` binds to `newest`;
+Walk: `catalog.leases.node_leases` calls `install`; `catalog.leases.lease_pins` binds to the newest lease;
 `catalog.leases.narrowing` asks for `closed` leases.
 """
 

@@ -7,7 +7,7 @@
 A job that fails for want of space is taken back like any other: its tables come back, and whoever waits
 for it is told why. Waiting longer would keep the tables away until somebody comes to look.
 
-Walk: `cluster.jobs.runner` calls `attempt` for a job's function and for its revert.
+Walk: `cluster.jobs.execution` calls `attempt` for a job's function and for its revert.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Ended jobs are forgotten after a while: one bounded batch per step.
 
-Walk: `node.py` runs `step` in a loop; it calls `jobs.forget_ended`.
+Walk: `node.py` runs `step` in a loop; it calls `Jobs.forget_ended`.
 """
 
 from collections.abc import Callable

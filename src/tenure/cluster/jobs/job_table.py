@@ -20,8 +20,8 @@ Invariant (I22): a claim moves from one session to another only where the former
 Invariant (I23): a run writes only under its fence.
 Invariant (I24): of two runs of a job only the one with the greater run number can have effects.
 
-Walk: statements call `create`, `request_pause`, `resume`, `request_cancel`; `cluster.jobs.runner` calls
-`claim`, then `fenced`, `checkpoint` and `step` for the run it started.
+Walk: statements call `create`, `request_pause`, `resume` and `request_cancel`; `cluster.jobs.adoption`
+claims, `cluster.jobs.execution` calls `fenced` and `step`; `cluster.jobs.runs` calls `checkpoint`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -20,7 +20,7 @@ cannot take a later lock away.
 Invariant (lock-exclusion): of two records that conflict, at most one holds at any time.
 Invariant (I9): of a cycle of waiting owners, the youngest gives way, and no other.
 
-Walk: `cluster.locks.lock_waits` writes and reads them; the functions at the end decide.
+Walk: `cluster.locks.stored_locks` writes and reads `LockRecords`; `in_the_way` and `must_give_way` decide.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -20,8 +20,8 @@ transaction does not stop them for longer.
 Invariant (hold-bounded): a hold delays writers until its transaction, its session or HOLD_SECONDS end; not
 longer.
 
-Walk: `sql.session.retries` calls `hold` when a block begins; `sql.session.row_locking` looks into `held` and
-calls `await_end` before a statement writes; `node.py` runs `follow` in a loop.
+Walk: `sql.session.retries` calls `hold` when a block begins; `sql.session.row_locking` calls `await_end`
+before a statement writes; `node.py` runs `follow` in a loop.
 """
 
 from collections.abc import Callable, Sequence

@@ -13,8 +13,8 @@ reads the lease and the run number: so a job has one effect also where the two m
 Invariant (old-lease): a lease moves to another instance only after the heartbeat of the former
 has expired or is gone.
 
-Walk: `node.py` uses `OldLiveness` for a node told to be of version 1; `Liveness` calls `beat` while
-the cluster is not finalized; `cluster.jobs.claims` asks `free`.
+Walk: `node.py` uses `OldLiveness` for a node told to be of version 1; `Liveness` calls `beat` while the
+cluster is not finalized; `cluster.jobs.claims` reads the heartbeats.
 """
 
 from collections.abc import Callable

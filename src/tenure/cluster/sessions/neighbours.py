@@ -3,8 +3,7 @@
 What it says may be a moment old. So it serves where a mistake costs work and no more: a node that is
 alone spares itself what only others would look at.
 
-Walk: `node.py` runs `follow` in a loop; `cluster.locks.row_locks` asks `is_alone` before it writes a record,
-`catalog.leases.node_leases` how often it is to look.
+Walk: `node.py` runs `follow` in a loop, and hands `is_alone` to the row locks and the leases.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
 """What clients ask about types and names: format_type, to_regclass, enum_range.
 
-Walk: `expr.function_table` lists these; what only the catalog knows, the Context's `find_object` answers.
+Walk: `expr.function_table` lists these; the Context's find_object looks up what only the catalog has.
 """
 
 from collections.abc import Callable, Iterator

@@ -9,8 +9,7 @@ Whole numbers, floats, and days with timestamps compare across their sizes witho
 PostgreSQL; that also decides which overload mixed arguments get. Beside a timestamptz, a day or a
 timestamp is cast to one, by the session's time zone.
 
-Walk: `expr.function_table` lists these; `expr.tree.compiled` runs them and takes `equality` for IN and the
-like.
+Walk: `expr.function_table` lists these; IN, CASE and IS DISTINCT are compiled with the function of `=`.
 """
 
 import operator

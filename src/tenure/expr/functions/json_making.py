@@ -6,7 +6,7 @@
     json, jsonb            themselves
     everything else        its text, as a string
 
-Walk: `expr.functions.json_functions` and `expr.aggregates.collecting_aggregates` make values with these.
+Walk: `expr.functions.json_building` and `expr.aggregates.collecting_aggregates` make values with these.
 """
 
 from collections.abc import Callable

@@ -4,7 +4,7 @@ A sequence is named by its descriptor's id, a constant of type int8, so that a s
 the same sequence whatever it is called by now. The binder makes these calls of PostgreSQL's, whose
 argument is a name; `expressions.sequences` finds the sequences that a tree calls.
 
-Walk: `expr.function_table` lists these; the Context's `sequences` gives the values.
+Walk: `expr.function_table` lists these; the Context's sequences give the values.
 """
 
 from collections.abc import Callable, Iterator

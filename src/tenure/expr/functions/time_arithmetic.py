@@ -7,7 +7,7 @@
 Results outside the years 1 to 9999 are out of range (22008); so are parts of an interval beyond
 32 and 64 bits.
 
-Walk: `expr.function_table` lists these; `expr.functions.time_functions` uses `add_interval`.
+Walk: `expr.function_table` lists these; `expr.functions.time_making` uses `add_interval`.
 """
 
 from calendar import monthrange

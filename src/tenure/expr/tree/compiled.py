@@ -12,8 +12,8 @@ NULL: a strict function is NULL where an argument is; AND and OR have three trut
 Invariant (expr-strict): a strict function never sees NULL and answers NULL to it.
 Invariant (expr-lazy): CASE, COALESCE, AND and OR leave what they do not need unevaluated.
 
-Walk: `table` compiles defaults, checks and predicates; `sql.session.point_lookup` compiles conditions and
-results.
+Walk: `table` compiles defaults, checks and predicates with `compile`; `sql.rows` and `sql.duck` compile the
+expressions of plans.
 """
 
 from collections.abc import Callable, Mapping, Sequence

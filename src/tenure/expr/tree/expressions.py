@@ -14,7 +14,7 @@ later. `expr.tree.build` makes trees with overloads and casts resolved, `expr.tr
 
 Invariant (tree-exact): decode(encode(tree)) == tree.
 
-Walk: `sql.bind.binder` makes trees; `catalog` stores what `to_stored` gives; `table` compiles them.
+Walk: `sql.bind.binder` makes trees; DDL puts what `to_stored` gives into descriptors; `table` compiles them.
 """
 
 from collections.abc import Iterator

@@ -5,7 +5,7 @@
 
 Invariant (zone-fixed): what is stored of an expression means the same in every session.
 
-Walk: `statements.ddl.definition` fixes what it stores, and refuses what depends on the zone.
+Walk: `sql.statements.ddl.definition` fixes what it stores, and refuses what depends on the zone.
 """
 
 from collections.abc import Mapping

@@ -16,7 +16,7 @@ Invariant (type-pack-exact): unpack(pack(v)) is v to the last digit, through Mes
 Invariant (type-text-exact): parse(render(v)) is v to the last digit.
 
 Walk: `expr.types.type_names` makes the instances; the row encoding in `table` packs and keys by them;
-`expr.types.casts`, `expr.function_table` and `pgwire` parse and render by them.
+`expr.types.casts` and `pgwire` parse and render by them.
 """
 
 from dataclasses import dataclass

@@ -8,8 +8,8 @@
 A value of char(n) is padded with spaces to n characters. Text holds neither zero bytes nor halves
 of surrogate pairs: PostgreSQL's UTF-8 has no way to write them.
 
-Walk: `expr.types.type_names` makes the types; `expr.types.casts` and `expr.functions.text_functions` use
-them.
+Walk: `expr.types.type_names` makes the types; `expr.functions.text_coding` and readers of files call
+`check_characters`.
 """
 
 import re

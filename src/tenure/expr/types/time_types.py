@@ -10,7 +10,7 @@
 A precision (0 to 6) rounds half away from 2000-01-01. Years run from 1 to 9999, and a time of day
 ends before 24:00:00; the session's time zone is UTC.
 
-Walk: `expr.types.type_names` makes the types; `expr.functions.time_functions` uses `micros_of` and
+Walk: `expr.types.type_names` makes the types; `expr.functions.time_making` uses `micros_of` and
 `timestamp_of`.
 """
 

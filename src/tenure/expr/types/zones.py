@@ -7,8 +7,8 @@
 Clocks skip an hour and repeat another: a time that they skip is read by the offset before, one
 they show twice by the offset after, as PostgreSQL reads it.
 
-Walk: `expr.types.time_text`, `expr.types.time_types` and the functions of time use these; `sql` reads SET
-TIME ZONE with `zone_named`.
+Walk: `expr.types.time_text` and `expr.types.time_types` use these; the functions of time call `zone_named`;
+`sql.session.variables` reads SET TIME ZONE with `spelling_of`.
 """
 
 import re

@@ -8,8 +8,8 @@ its own network first.
 
 Invariant (proceeding-stay): a connection makes room only when none of its network is less far.
 
-Walk: `pgwire.threads.server_state` adds who arrives and asks for the `slowest`; `pgwire.door` tells of
-progress, and removes who is in or gone.
+Walk: `pgwire.threads.server_state` adds who arrives and asks for the `slowest`; a door tells of progress, and
+removes who is in or gone.
 """
 
 from typing import Generic, NamedTuple, TypeVar

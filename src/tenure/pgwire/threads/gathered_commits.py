@@ -14,7 +14,7 @@ under way, or two turns of the loop bring no more. There is no time window, and 
 
 Invariant (lone-commit): a commit that has no company is handed over at once.
 
-Walk: `pgwire.door` -> `add`; `_hand_over` -> the commit's `submit`; the door, when it is told -> `ended`.
+Walk: `pgwire.door` -> `add`; `_hand_over` submits the commit; the door, when it is told -> `ended`.
 """
 
 from collections.abc import Callable

@@ -19,7 +19,7 @@ Invariant (waits-hold-no-place): a statement that waits for others takes no plac
 Invariant (users-in-turn): a user who has less than a share of the places waits for nobody else's statements.
 
 Walk: `pgwire.door` makes an `Errand` for each call and lets it `enter`; `pgwire.threads.server_state` makes
-the `Places`; the env's `waiting` calls `leave` and `come_back` wherever the core waits.
+the `Places`; the env calls `leave` and `come_back` wherever the core waits.
 """
 
 from collections import deque

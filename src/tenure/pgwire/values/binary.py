@@ -14,8 +14,8 @@
 Invariant (binary-hostile): bytes of any kind give a value or a UserError, and cost no more memory than
 a fixed multiple of their length and of the limits named here.
 
-Walk: `pgwire.values.codecs` looks types up in `ENCODERS` and `DECODERS`; `binary_numeric` and
-`binary_arrays` hold what is longer.
+Walk: `pgwire.values.codecs` looks types up in `ENCODERS` and `DECODERS`; `binary_numeric` holds what is
+longer.
 """
 
 import struct

@@ -3,8 +3,8 @@
     RowDescription    names, types, formats
     DataRow           for each column its length and its bytes; -1 and nothing for NULL
 
-Walk: `pgwire.bound_statements` makes a `RowFormat` for a statement's columns; `pgwire.connection` writes rows
-with it.
+Walk: `pgwire.bound_statements` makes a `RowFormat` for a statement's columns; `pgwire.conversation` writes
+rows with it.
 """
 
 from collections.abc import Callable, Sequence

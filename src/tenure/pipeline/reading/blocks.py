@@ -6,7 +6,7 @@ place is inside exactly if the number of quotes before it is odd.
 
 Lines end as the first one does: with LF, CR LF, or CR.
 
-Walk: `reading.csv_fields` and `reading.ndjson` read what `blocks` gives; `reading.splits` asks `marks`.
+Walk: `reading.csv_rows` and `reading.ndjson_rows` read what `blocks` gives; `reading.splits` asks `marks`.
 """
 
 import re

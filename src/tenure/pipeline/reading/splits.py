@@ -11,8 +11,8 @@ start of the file tells which case it was, and on which line each piece begins.
 
 Simplifications: a CSV file whose escape is not its quote is one task, as is a compressed file.
 
-Walk: the import's driver calls `pieces`, runs `survey` as a kernel, and calls `read_tasks`; `reading.rows`
-reads what it gets.
+Walk: the import's driver calls `pieces`, runs `survey` as a kernel, and calls `read_tasks`; kernels read what
+it gets.
 """
 
 from collections.abc import Iterator, Sequence

@@ -2,7 +2,7 @@
 
     pruned(plan, {1, 3})     a plan with fewer outputs, and where each old one that is left now stands
 
-Walk: `sql.access.planner` calls `pruned` last, with all outputs of a query needed.
+Walk: `sql.access.planner` calls `whole` last; `pruned` asks for each node which of its columns are needed.
 """
 
 from collections.abc import Callable, Iterable, Sequence

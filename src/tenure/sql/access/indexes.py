@@ -11,7 +11,8 @@ PostgreSQL would cast the column for (an int4 column against a numeric) is no ma
 A partial index serves only if each part of its predicate stands in the condition, word for word. The
 condition stays whole; an index only leaves out rows that it would leave out.
 
-Walk: `sql.access.planner` asks `best_access` for each Scan, `sql.access.joins` for what could be lookups.
+Walk: `sql.access.joins` asks `best_access` for what could be lookups, `sql.access.order` asks
+`usable_indexes`.
 """
 
 from collections.abc import Callable, Iterator, Sequence

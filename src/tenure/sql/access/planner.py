@@ -16,7 +16,7 @@ plan can be kept as long as the lease it was made under.
 
 Invariant (access-same): `with_access(query)` gives the rows that `query` gives.
 
-Walk: the session plans with this after `sql.bind.binder`, and then compiles with `sql.rows.runner`.
+Walk: statements call `with_access` after they have bound a query, and then compile what it gives.
 """
 
 from dataclasses import replace

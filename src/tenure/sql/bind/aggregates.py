@@ -4,7 +4,7 @@ An aggregate belongs to the innermost level whose columns it reads; without any,
 in. In `SELECT (SELECT max(t.a)) FROM t` it is the outer query that is grouped, and the inner one gets
 the result as an outer value.
 
-Walk: `sql.bind.calls` comes here; `sql.bind.groups` makes Aggregate nodes of what was put aside.
+Walk: `sql.bind.calls` comes here; the scope keeps what was put aside, for the query's Aggregate node.
 """
 
 from collections.abc import Sequence

@@ -9,8 +9,8 @@ Positions of errors are counted in characters from 1, if the statement's text is
 
 Invariant (bind-no-crash): whatever parses is bound or refused with a SQLSTATE.
 
-Walk: `sql.session.session` calls `bind_query`; binders of statements that write, and of DEFAULT, CHECK and
-predicates, use `Binder` or `bind_scalar`.
+Walk: `sql.statements.dml.queries` calls `bind_query`; statements that write use `Binder`, and DEFAULT, CHECK
+and predicates `bind_scalar`.
 """
 
 from collections.abc import Iterator, Sequence

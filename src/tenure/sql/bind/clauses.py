@@ -4,7 +4,8 @@ A clause is known by the name that error messages use: WHERE, HAVING, LIMIT. The
 their own: CHECK, DEFAULT, GENERATED, INDEX EXPRESSION, INDEX PREDICATE, USING (of ALTER COLUMN ... TYPE),
 EXECUTE parameter, JOIN/ON, FUNCTION (in FROM), "window PARTITION BY", "window ORDER BY", "window frame".
 
-Walk: `sql.bind.calls` and `sql.bind.subqueries` ask before they make a call.
+Walk: `sql.bind.aggregates`, `sql.bind.windows`, `sql.bind.set_calls` and `sql.bind.subqueries` ask before
+they make a call.
 """
 
 from tenure.base.errors import GroupingFault, NotSupported, WindowFault

@@ -4,7 +4,7 @@ Each kind of node has a function here or beside; what they have in common is the
 names. Overloads, casts and common types are chosen by `expr.tree.build`; what stays to be done here is
 syntax: which function an operator or a keyword means, and where in the text an error stands.
 
-Walk: `sql.bind.scope.QueryLevel.expression` comes here through `sql.bind.binding`.
+Walk: `sql.bind.binder` hands `bind` to the scopes of a query, which call it for each expression.
 """
 
 from collections.abc import Callable

@@ -6,7 +6,7 @@ the stand-ins where the rows of Aggregate, Window and ProjectSet will have them.
 
     count(*) + rank() OVER (...)   ──►   +( ColumnRef(AGGREGATE + 0), ColumnRef(WINDOW + 0) )
 
-Walk: `sql.bind.calls` adds, `sql.bind.select` places.
+Walk: `sql.bind.aggregates` and `sql.bind.windows` add, `sql.bind.select` places.
 """
 
 from collections.abc import Sequence

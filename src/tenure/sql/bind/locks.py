@@ -3,7 +3,7 @@
 Rows are locked after they were sorted and before they are counted, so that ORDER BY ... LIMIT 1 FOR
 UPDATE SKIP LOCKED takes the first that is free. The columns of the primary keys come along hidden.
 
-Walk: `sql.bind.select` binds the clauses and puts `plan.Lock` nodes in place.
+Walk: `sql.bind.select` binds the clauses and puts `Lock` nodes in place.
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,7 @@
     view            a `ViewQuery`: the parse tree of its query and the names it was written against
     system table    a `VirtualTable`: columns, and the key of what makes its rows
 
-Walk: `sql.session.session` gives the binder its `Names`; `sql.bind.from_clause` asks for relations.
+Walk: `sql.bind.from_clause` asks the `Names` of a statement for relations; `sql.names.session_names` answers.
 """
 
 from collections.abc import Sequence

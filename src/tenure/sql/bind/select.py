@@ -6,7 +6,7 @@
 
 Expressions are bound over the row of FROM; `sql.bind.groups` moves them to the row that they will get.
 
-Walk: `sql.bind.binder` and, through `Binding.query`, whatever holds a query come here.
+Walk: `sql.bind.binder` calls `bind` for a statement's query, and for each query inside of it.
 """
 
 from dataclasses import dataclass, field

@@ -16,7 +16,8 @@ file of the lake goes while it streams, it is planned and run again, and gives w
 Invariant (duck-error): whatever DuckDB says is wrong, `run` answers None, and never half a result that looks
 like a whole one.
 
-Walk: `sql.duck.offload` -> `DuckEngine.run` -> `table.columnar` for the tables -> rows by `duck_shapes`.
+Walk: `sql.duck.offload` -> `DuckEngine.run` -> `table.columnar` for the tables -> rows by
+`sql.duck.duck_types`.
 """
 
 from collections import deque

@@ -9,8 +9,8 @@ times and zones hardly ever do.
 
 Raises NotShared for everything that is not known to be the same.
 
-Walk: `sql.duck.rendering` renders plans and asks for their expressions; this asks `duck_functions` for
-templates, `duck_numbers` for numeric, and back for subqueries.
+Walk: `sql.duck.rendering` renders plans and asks for their expressions; this asks `sql.duck.functions` for
+templates, `sql.duck.numbers` for numeric, and back for subqueries.
 """
 
 from collections.abc import Callable, Mapping, Sequence

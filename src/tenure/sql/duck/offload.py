@@ -15,7 +15,7 @@ what it would have done, with PostgreSQL's own errors.
 DuckDB, Arrow and numpy are imported when the first query needs them: a node that never runs one starts
 faster and is a hundred megabytes smaller.
 
-Walk: the session hands `Duck.taking(...)` to its `QueryRun` -> `duck_sql.render` -> `duck_engine`.
+Walk: the session hands `Duck.taking` to its `QueryRun` -> `sql.duck.rendering.render` -> `sql.duck.engine`.
 """
 
 import os

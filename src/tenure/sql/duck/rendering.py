@@ -12,7 +12,8 @@ when it runs the query.
 Order: a Sort only notes what rows are sorted by; it is written where it counts, at a Limit and at the
 very top. Nodes in between carry the keys along as columns o0, o1, ... beside those of their own.
 
-Walk: `sql.duck.offload` -> `render` -> `duck_expressions`; `duck_aggregates` has the aggregates and windows.
+Walk: `sql.duck.offload` -> `render` -> `sql.duck.expressions`; `sql.duck.aggregates` has the aggregates and
+windows.
 """
 
 from collections.abc import Mapping, Sequence

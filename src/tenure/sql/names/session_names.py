@@ -3,7 +3,8 @@
 Everything that was looked at on the way is remembered: what a plan was made of (`used`, `resolved`) says
 later whether it still holds.
 
-Walk: `sql.planning` makes one per statement; the binder asks it; `sql.session.plan_cache` keeps what it saw.
+Walk: `sql.planning` makes a `SessionNames` per statement; the binder asks it; the plan cache keeps what it
+saw.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
 """How a scan reads its table, as plans have it: along which index, and which part of it.
 
-Walk: `sql.access.indexes` makes them; `sql.rows.scan` gives them their meaning.
+Walk: `sql.access.indexes` makes an `Access`; the rows executor's scan reads by it.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Frames of window functions, as plans have them: the rows around a row that a function looks at.
 
-Walk: `sql.plans.plan` has them in its WindowCalls; `sql.rows.window_frames` gives them their meaning.
+Walk: `sql.plans.plan` has them in its WindowCalls; `sql.rows.window_frames` computes a `Frame` for each row.
 """
 
 from dataclasses import dataclass

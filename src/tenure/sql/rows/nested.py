@@ -5,8 +5,8 @@ different set of outer values, and remembers the last few thousand answers. A WI
 far as somebody reads it: an endless one under a LIMIT ends. Inside the recursive term of WITH
 RECURSIVE both are run anew in each round, if they read its rows.
 
-Walk: `sql.rows.runner` makes these and puts the subqueries into the expressions' Context; `rows_quantified`
-answers for IN, ANY and ALL.
+Walk: `sql.rows.runner` makes these and puts the subqueries into the expressions' Context;
+`sql.rows.quantified` answers for IN, ANY and ALL.
 """
 
 from collections.abc import Callable, Iterator

@@ -6,7 +6,7 @@
 Sorting is one stable pass per key, the last one first: each pass is a plain comparison of Python
 values, with the NULLs set aside.
 
-Walk: `sql.rows.order`, `rows_groups`, `rows_joins` and `rows_windows` compare with these.
+Walk: `sql.rows.order`, `sql.rows.groups`, `sql.rows.joins` and `sql.rows.windows` compare with these.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -9,9 +9,8 @@ value for value, with PostgreSQL's types, NULLs, order and errors.
 Invariant (rows-lazy): a row is computed when it is asked for: what a LIMIT or EXISTS does not need
 raises no error and has no effect. What is constant is worked out before: `expr.tree.folding`.
 
-Walk: the session compiles a `Query` from `sql.access.planner`, keeps it with the prepared statement, and
-runs it -> `rows_scan`, `rows_steps`, `rows_joins`, `rows_groups`, `rows_windows`, `rows_order`,
-`rows_nested` make the rows.
+Walk: statements call `compile` for a planned query, keep the result with the prepared statement, and run it
+-> `sql.rows.scan`, `steps`, `joins`, `groups`, `windows`, `order` and `nested` make the rows.
 """
 
 from collections import Counter

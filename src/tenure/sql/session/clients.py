@@ -1,6 +1,6 @@
 """The SQL sessions of a node: opened by its door, listed for whoever asks.
 
-Walk: `node.py` makes one; `pgwire.server` calls `open` once a user has logged in.
+Walk: `front.py` makes `SqlSessions`; the door calls `open` once a user has logged in.
 """
 
 from tenure.base.errors import RetryError, UndefinedDatabase

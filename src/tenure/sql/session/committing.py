@@ -1,6 +1,6 @@
 """A commit that was begun on the door's loop: handed over, and asked for its outcome when told.
 
-Walk: `sql.session.session` gives one to the door, which calls `submit`, and `result` once that is done.
+Walk: `sql.session.session` gives one to the door; the door calls `submit`, and `result` once that is done.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """What surrounds the expressions and locks of a session: time, randomness, sequences, settings, owners.
 
-Walk: `sql.session.execution` asks for the `context` of a statement; `sql.session.row_locking` and
-`sql.session.session_facts` for owners.
+Walk: `sql.session.execution` asks for the `context` of a statement; `sql.session.session_facts` asks for
+owners.
 """
 
 from collections.abc import Callable, Sequence

@@ -12,9 +12,9 @@ statements leave the loop.
 All but the rows that are read is known when the statement is planned. What these are is seen while they are
 read, before anything is made of them: `NotShort` is raised, which undoes what was done.
 
-Walk: `statements.dml.queries` and `statements.dml.writes` ask when they plan; `sql.session.point_lookup`,
-`statements.dml.queries` and `statements.dml.writing` call `check_rows_bytes`; `pgwire.conversation` takes the
-limits of what comes in.
+Walk: `statements.dml.queries` asks `is_cheap_query` and `statements.dml.writes` asks `is_cheap_write` when
+they plan; `statements.dml.queries` and `statements.dml.writing` count with a `RowsBudget`;
+`pgwire.conversation` takes the limits of what comes in.
 """
 
 from collections.abc import Iterable, Iterator

@@ -20,7 +20,8 @@ plan is locked (`Passing`), whatever becomes of it above.
 
 On the door's loop nothing waits: a lock that is not free at once moves the statement to a thread.
 
-Walk: `statements.dml.writing` and `statements.dml.queries` call `settled` -> `cluster.locks.row_locks`.
+Walk: `statements.dml.writing` and `statements.dml.queries` call `settled`, which asks the row locks of
+`cluster.locks`.
 """
 
 from collections import Counter

@@ -1,6 +1,7 @@
 """What expressions may ask of a session: who and where, its settings, its locks, who is alive.
 
-Walk: `sql.session.session` puts a `SessionFacts` and `FactAnswers` into the Context of each statement.
+Walk: `sql.session.expression_context` puts a `SessionFacts` and `FactAnswers` into the Context of each
+statement.
 """
 
 from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@
 A statement that runs in a thread has an account; so do cursors and portals, for as long as they are there.
 What runs on the door's loop has none: its sizes are bounded by proof (`sql.session.inline`).
 
-Walk: `sql.session.session` makes one; `pgwire.connection` and `pgwire.door` tell it of their buffers.
+Walk: `sql.session.session` makes one `SessionMemory`; the door tells it of its buffers.
 """
 
 from collections.abc import Callable, Iterator

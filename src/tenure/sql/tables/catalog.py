@@ -6,7 +6,7 @@
 
 They show the catalog as the transaction sees it: as of its lease, with its own changes.
 
-Walk: `sql.tables.all` collects them; `statements.show.shows` queries them.
+Walk: `sql.tables.all` collects `definitions`; SHOW statements query them.
 """
 
 from collections.abc import Iterator

@@ -9,7 +9,8 @@ otherwise the sequence is made before the table.
 A view's query is given as it was written: where what it reads has been renamed since, it has to be put
 right by hand.
 
-Walk: SHOW CREATE and `tenure_internal.create_statements` call `statements`.
+Walk: `sql.tables.catalog` calls `statements` for tenure_internal.create_statements, which SHOW CREATE
+queries.
 """
 
 from collections.abc import Iterator, Sequence

@@ -5,7 +5,7 @@
 
 Users without the superuser role see only the jobs and statements of their own.
 
-Walk: `sql.tables.all` collects them; `statements.show.shows` queries them.
+Walk: `sql.tables.all` collects `definitions`; SHOW statements query them.
 """
 
 from collections.abc import Iterator

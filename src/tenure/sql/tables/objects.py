@@ -5,7 +5,7 @@
 
 Listing pins nothing: what is only shown may be changed by others meanwhile.
 
-Walk: the catalog's tables of `tenure_internal` ask for `objects`.
+Walk: the catalog's tables of tenure_internal ask for `objects`.
 """
 
 from collections.abc import Iterator

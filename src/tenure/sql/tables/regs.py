@@ -2,7 +2,8 @@
 
     'app.users'::regclass       the table's descriptor id, shown as users where the search path has it
 
-Walk: `sql.session.expression_context` puts `find` into the Context; `expr.types.casts` asks it.
+Walk: `sql.session.expression_context` puts `find` into the Context, for casts to and from regclass and its
+kin.
 """
 
 from collections.abc import Iterator

@@ -14,7 +14,7 @@ second per gigabyte. It does not protect against somebody who means to deceive.
 Parquet's own checksums of pages would not do: they do not cover page headers, and DuckDB does not verify
 them.
 
-Walk: `lake.format` writes with `with_sums`; `lake.checked` reads with `chunks_of`.
+Walk: `lake.format` writes with `with_sums`; `lake.checked_files` reads with `chunks_of`.
 """
 
 import struct

@@ -5,7 +5,8 @@
 
 Nothing is repaired, and nothing is remembered: once the right file is back, it is read.
 
-Walk: `lake.checked` raises what `damage_in` returns.
+Walk: `table.lake.bases`, `pipeline.merge` and `pipeline.remote_handles` hand `damage_in` to the
+`lake.checked_files` they open, which raise what it returns.
 """
 
 from collections.abc import Sequence

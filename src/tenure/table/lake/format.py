@@ -16,8 +16,8 @@ lookup decodes one, and scans lose nothing. Before it stand the checksums of all
 
 Invariant (file-exact): what `entries` gives back reads, by any version of the table, as what was stored.
 
-Walk: merges call `write`; `lake.checked` reads files with `footer_of`; `lake.groups` turns rows back into
-stored values by `entries`.
+Walk: merges call `write`; `lake.checked_files` reads files with `footer_of`; `lake.groups` turns rows back
+into stored values by `entries`.
 """
 
 import hashlib

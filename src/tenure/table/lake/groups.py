@@ -6,7 +6,7 @@ for a group, no copy.
 
     run of a key     a past file has several revisions of one key, in a row; they may go on in the next group
 
-Walk: `lake.base` -> `DecodedGroups.group` -> `lake.checked`.
+Walk: `lake.base` -> `DecodedGroups.group` -> `lake.checked_files`.
 """
 
 from bisect import bisect_right

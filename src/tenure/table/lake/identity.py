@@ -14,8 +14,8 @@ is still right.
 
 Invariant (lake-id): nothing is deleted from a lake whose id is not the store's.
 
-Walk: `lake.opening` writes both; `node.py` has `Files` call `LakeIdentity.check` before it deletes, and the
-kernels of the pipeline call it when they open store and lake.
+Walk: `lake.opening` writes both; `LakeIdentity.check` is called before files are deleted, and by
+`pipeline.remote_handles` when a task opens store and lake.
 """
 
 import os

@@ -4,7 +4,8 @@
 
 So `DROP COLUMN a, ADD COLUMN a int` means what it says, whichever comes first in the text.
 
-Walk: `sql.planning` -> `alter_table` -> the action's function -> `catalog.changes.table_changes.alter`.
+Walk: `statements.ddl.ddl_statements` -> `alter_table` -> the action's function ->
+`catalog.changes.table_changes.alter`.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,7 @@
 """COMMENT ON: what people say of an object, kept in its descriptor.
 
-Walk: `sql.planning` -> `comment` -> `catalog.changes.object_changes.set_comment`, or a change of the table.
+Walk: `statements.ddl.ddl_statements` -> `comment` -> `catalog.changes.object_changes.set_comment`, or a
+change of the table.
 """
 
 from tenure.base.errors import NotSupported, SyntaxFault, UndefinedDatabase, UndefinedObject, WrongObjectType

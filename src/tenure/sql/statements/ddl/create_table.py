@@ -5,7 +5,7 @@
 PostgreSQL's names are given to what has none: t_pkey, t_email_key, t_team_fkey, t_check. A serial or
 identity column gets a sequence that goes with it.
 
-Walk: `sql.planning` -> `create_table` -> `catalog.changes.object_changes.create_table`, then
+Walk: `statements.ddl.ddl_statements` -> `create_table` -> `catalog.changes.object_changes.create_table`, then
 `catalog.changes.table_changes.alter` for each constraint.
 """
 

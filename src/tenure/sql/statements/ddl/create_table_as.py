@@ -4,7 +4,8 @@ The table and its rows come in one transaction; a result that is too large for o
 (54000). With AS OF SYSTEM TIME the query is bound to the catalog of then and read as of that moment; the
 table is made, and its rows are written, now.
 
-Walk: `sql.planning` -> these -> `statements.ddl.create_table.make_table`, then `table.write.TableWriter`.
+Walk: `statements.ddl.ddl_statements` -> these -> `statements.ddl.create_table.make_table`, then
+`statements.dml.writing.writer_of`.
 """
 
 from collections import deque

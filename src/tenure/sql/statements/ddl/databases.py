@@ -2,7 +2,7 @@
 
 A database is dropped with everything in it, as PostgreSQL does it; not the one that the session is in.
 
-Walk: `sql.planning` -> these -> `catalog.changes.object_changes`, `catalog.changes.drops`.
+Walk: `statements.ddl.ddl_statements` -> these -> `catalog.changes.object_changes`, `catalog.changes.drops`.
 """
 
 from tenure.base.errors import (

@@ -5,7 +5,8 @@
 Nothing is stored before the commit, which hands the draft to the schema changer. Everything is looked up
 when the statement runs, so one that was prepared earlier, or is run again, means the catalog of then.
 
-Walk: `sql.planning` -> `Definition.run` -> a function that gets a `Definer` -> `catalog.*_changes`.
+Walk: `statements.ddl.ddl_statements` makes a `Definition` -> `Definition.run` -> a function that gets a
+`Definer` -> the modules of `catalog.changes`.
 """
 
 from collections.abc import Callable, Sequence

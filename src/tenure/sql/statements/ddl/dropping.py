@@ -3,7 +3,8 @@
 All that one statement names goes together: what depends on another of them is not in the way. With
 CASCADE, the client is told what else went.
 
-Walk: `sql.planning` -> `drop` -> `catalog.changes.drops`, or `catalog.changes.index_changes` for indexes.
+Walk: `statements.ddl.ddl_statements` -> `drop` -> `catalog.changes.drops`, or `catalog.changes.index_changes`
+for indexes.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """CREATE TYPE ... AS ENUM and ALTER TYPE ... ADD VALUE, RENAME VALUE.
 
-Walk: `sql.planning` -> these -> `catalog.changes.object_changes`.
+Walk: `statements.ddl.ddl_statements` -> these -> `catalog.changes.object_changes`.
 """
 
 from tenure.base.errors import DuplicateObject, InvalidName, NotSupported

@@ -3,7 +3,7 @@
 An index is always built while others go on writing: CONCURRENTLY says nothing new, and, as in PostgreSQL,
 is refused inside a transaction block.
 
-Walk: `sql.planning` -> `create_index` -> `catalog.changes.index_changes.AddIndex`.
+Walk: `statements.ddl.ddl_statements` -> `create_index` -> `catalog.changes.index_changes.AddIndex`.
 """
 
 from tenure.base.errors import NotSupported, WrongObjectType

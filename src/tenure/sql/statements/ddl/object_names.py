@@ -1,6 +1,7 @@
 """ALTER ... RENAME, SET SCHEMA and OWNER TO, of every kind of object.
 
-Walk: `sql.planning` -> `rename`, `set_schema`, `set_owner` -> `catalog.changes.object_changes`.
+Walk: `statements.ddl.ddl_statements` -> `rename`, `set_schema`, `set_owner` ->
+`catalog.changes.object_changes`.
 """
 
 from collections.abc import Callable

@@ -4,7 +4,7 @@ A password is turned into a verifier here, before anything is written; `sql.text
 of what others see of the statement. Who may create objects and read them is not decided by
 roles yet; roles themselves are a superuser's to make, and everybody may change their own password.
 
-Walk: `sql.planning` -> these -> `catalog.accounts.users`, `catalog.accounts.passwords`.
+Walk: `statements.ddl.ddl_statements` -> these -> the users of the cluster, `catalog.accounts.passwords`.
 """
 
 from collections.abc import Sequence

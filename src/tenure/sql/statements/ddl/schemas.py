@@ -4,8 +4,8 @@
 
 The elements are made in the new schema, in PostgreSQL's order: sequences, tables, views, indexes.
 
-Walk: `sql.planning` -> `create_schema` -> `catalog.changes.object_changes`; the elements -> their own
-modules.
+Walk: `statements.ddl.ddl_statements` -> `create_schema` -> `catalog.changes.object_changes`; the elements ->
+their own modules.
 """
 
 from collections.abc import Callable

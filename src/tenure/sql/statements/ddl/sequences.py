@@ -3,7 +3,7 @@
 What a sequence is like belongs to the transaction; its values do not: RESTART counts at once, as setval()
 does, and is not undone by a rollback.
 
-Walk: `sql.planning` -> these -> `catalog.changes.sequence_changes`, `table.sequences`.
+Walk: `statements.ddl.ddl_statements` -> these -> `catalog.changes.sequence_changes`.
 """
 
 from collections.abc import Sequence

@@ -3,8 +3,8 @@
 The query is bound once, to learn its columns and what it reads. A view that it reads is not opened: it
 counts as a table of its own, so that dependencies go from view to view.
 
-Walk: `sql.planning` -> `create_view` -> `catalog.changes.view_changes.create_view`; `sql.names.view_names`
-reads views.
+Walk: `statements.ddl.ddl_statements` -> `create_view` -> `catalog.changes.view_changes.create_view`;
+`sql.names.view_names` reads views.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,8 @@
 All rows of a COPY belong to one transaction, which is bounded; more than that is IMPORT's work. Rows are
 written as they come, so memory holds what the transaction does and no more.
 
-Walk: `sql.planning` -> `plan` -> `Copy.run` gives the door a `CopyIn` or `CopyOut`; the door feeds it.
+Walk: `sql.planning` -> `plan` -> `CopyFrom` or `CopyTo`, whose run gives the door an object that it feeds or
+drains.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -7,8 +7,8 @@ indexes, which reads of the past use. Others must not write to those once the ne
 
 Sequences restart at once, whatever becomes of the transaction.
 
-Walk: `sql.planning` -> `truncate` -> `catalog.changes.table_changes.empty`; the commit hands all to the
-schema changer.
+Walk: `statements.ddl.ddl_statements` -> `truncate` -> `catalog.changes.table_changes.empty`; the commit hands
+all to the schema changer.
 """
 
 from tenure.base.errors import NotSupported

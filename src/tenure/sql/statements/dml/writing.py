@@ -7,8 +7,7 @@
 Everything is found before anything is written: a statement does not see its own effects. Foreign keys act,
 and are checked, when all rows are written. RETURNING is computed per row from what was written.
 
-Walk: `statements.dml.writes` plans these; `sql.session.session` runs them; they call
-`table.write.TableWriter`.
+Walk: `statements.dml.writes` plans these; a portal runs them; they call `table.write.TableWriter`.
 """
 
 from collections.abc import Iterator, Sequence

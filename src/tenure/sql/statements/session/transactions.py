@@ -5,7 +5,7 @@ transaction that is to read the past is told so before its first query:
 
     BEGIN AS OF SYSTEM TIME '-10s'        SET TRANSACTION AS OF SYSTEM TIME '-10s'
 
-Walk: `sql.planning` -> `plan` -> `control` -> `Session.begin`, `commit`, `rollback`.
+Walk: `sql.planning` -> `plan` -> `control` -> `Session.begin`, or the session's commit and rollback.
 """
 
 from dataclasses import dataclass
