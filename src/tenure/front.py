@@ -1,6 +1,6 @@
 """The SQL front of a node: sessions over its parts, behind a door.
 
-    door (pgwire) ─► SqlSessions ─► Parts: store, leases, catalog, changer, locks, ...
+    door (pgwire) ─► SqlSessions ─► Services: store, leases, catalog, changer, locks, ...
 
 Walk: `node.py` makes a `Front` when it is asked to serve SQL; it starts the door last and drains it first.
 """
@@ -25,8 +25,9 @@ from tenure.pgwire.login.tls import load
 from tenure.pgwire.server import Server
 from tenure.pgwire.threads.server_state import PLACES, PLACES_FAR, DoorLimits, UserLimits
 from tenure.pgwire.values.codecs import BINARY, decoder, encoder
-from tenure.sql.session.clients import SqlSessions
-from tenure.sql.session.services import Parts
+from tenure.sql.clients.sql_sessions import SqlSessions
+from tenure.sql.tables.all import system_tables
+from tenure.sql.tables.node_view import NodeView
 from tenure.sql.tables.running import answer
 
 DRAIN_SECONDS = 10.0
@@ -71,7 +72,7 @@ class Listen:
 class Front:
     def __init__(
         self,
-        parts: Parts,
+        node: NodeView,
         listen: Listen,
         cancels: Cancels,
         inquiries: Inquiries,
@@ -82,26 +83,27 @@ class Front:
         listen.check()
         self._listen = listen
         self._cancels = cancels
-        self.parts = parts
-        self.sessions = SqlSessions(self.parts)
+        self.node = node
+        self.services = node.services
+        self.sessions = SqlSessions(node.services, system_tables(node), node.plans, node.sessions)
         self._undo = ExitStack()
         with ExitStack() as undo:
-            if self.parts.duck is not None:
-                undo.callback(self.parts.duck.close)
+            if self.services.duck is not None:
+                undo.callback(self.services.duck.close)
             self._server = self._make_server(instance)
             self.host, self.port = self._start()
             cancels.deliver = self._server.cancel
-            inquiries.answer = partial(answer, parts)
+            inquiries.answer = partial(answer, node)
             undo.callback(self._server.stop)
             announce(f"{self.host}:{self.port}")
             self._undo = undo.pop_all()
 
     def _make_server(self, instance: int) -> Server:
-        listen, env = self._listen, self.parts.env
+        listen, env = self._listen, self.services.env
         tls = load(Path(listen.certificate), Path(listen.key)) if listen.certificate else None
-        users = self.parts.users
+        users = self.services.users
         fresh = secrets.token_bytes(SECRET_BYTES)
-        store = self.parts.store
+        store = self.services.store
         secret = store.transact(lambda txn: users.secret(txn, fresh))
         authenticator = Authenticator(
             store, users, mode=listen.mode, mock_secret=secret, monotonic=env.monotonic
@@ -116,13 +118,13 @@ class Front:
             tls=tls,
             route_cancel=self._cancels.request,
             user_limits=self._user_limits,
-            long_turns=self.parts.long_turns,
+            long_turns=self.node.long_turns,
             inherited=listen.inherited,
-            limits=DoorLimits(places_max=PLACES if self.parts.runs_inline else PLACES_FAR),
+            limits=DoorLimits(places_max=PLACES if self.services.runs_inline else PLACES_FAR),
         )
 
     def _user_limits(self) -> UserLimits:
-        settings = self.parts.settings.current()
+        settings = self.services.settings.current()
         return UserLimits(settings[USER_CONNECTIONS_MAX], settings[USER_STATEMENTS_MAX])
 
     def _start(self) -> tuple[str, int]:

@@ -47,7 +47,7 @@ from tenure.catalog.leases.holder_eviction import Holders
 from tenure.catalog.leases.lease_waits import LeaseWaits
 from tenure.catalog.leases.wait_records import WaitRecords
 from tenure.cluster.cancels import Cancels
-from tenure.cluster.inquiries import Ask, Inquiries
+from tenure.cluster.inquiries import Inquiries
 from tenure.cluster.jobs.claims import Claims, MixedClaims, OldClaims, SessionClaims
 from tenure.cluster.jobs.job_retention import JobRetention
 from tenure.cluster.jobs.job_table import Jobs
@@ -77,13 +77,11 @@ from tenure.schema_change.in_transaction import JobReservations
 from tenure.schema_change.job import KIND as SCHEMA_CHANGE
 from tenure.schema_change.job import schema_change_kind
 from tenure.schema_change.work import Worker
+from tenure.sql.clients.exported_rows import rows_of
 from tenure.sql.duck.offload import Duck
-from tenure.sql.session.plan_cache import PlanCache
-from tenure.sql.session.services import Parts
-from tenure.sql.statements.jobs.exporting import rows_of
-from tenure.sql.tables import pg_catalog
-from tenure.sql.tables.all import definitions
-from tenure.sql.tables.virtual import VirtualTables
+from tenure.sql.execution.plan_cache import PlanCache
+from tenure.sql.session.services import Services
+from tenure.sql.tables.node_view import NodeView
 from tenure.storage.addresses import OpenEngine, open_engine
 from tenure.storage.files import open_files
 from tenure.storage.lifelines import Lifeline, open_lifelines
@@ -408,12 +406,19 @@ class Node:
         undo.callback(cancels.close)
         inquiries = Inquiries(self.store, self._sessions, self._session_id, needs=exporting.SQL)
         undo.callback(inquiries.close)
-        parts = self._sql_parts(inquiries.ask, runs_inline=isinstance(engine, SqliteEngine))
+        services = self._sql_services(runs_inline=isinstance(engine, SqliteEngine))
+        view = NodeView(
+            services,
+            PlanCache(self._env),
+            self._session_id,
+            self.lease_waits.blockers,
+            inquiries.ask,
+        )
         instance, announce = self._session_id().instance, self.liveness.announce
-        front = Front(parts, listen, cancels, inquiries, instance=instance, announce=announce)
+        front = Front(view, listen, cancels, inquiries, instance=instance, announce=announce)
         undo.callback(_close, "door", front.stop)
-        assert parts.duck is not None
-        columns, old = self._loop("columns", parts.duck.step), self._loop("old inquiries", inquiries.tidy)
+        assert services.duck is not None
+        columns, old = self._loop("columns", services.duck.step), self._loop("old inquiries", inquiries.tidy)
         canceling = self._loop("cancels", cancels.follow, interrupt=cancels.wake)
         answering = self._loop("inquiries", inquiries.follow, interrupt=inquiries.wake)
         self._run_loops(undo, [columns, canceling, answering, old])
@@ -424,8 +429,8 @@ class Node:
     def _session_id(self) -> SessionId:
         return self.liveness.session().id
 
-    def _sql_parts(self, ask: Ask, *, runs_inline: bool) -> Parts:
-        return Parts(
+    def _sql_services(self, *, runs_inline: bool) -> Services:
+        return Services(
             env=self._env,
             store=self.store,
             catalog=self.catalog,
@@ -439,15 +444,10 @@ class Node:
             locks=self.row_locks,
             advisory=self.advisory_locks,
             sequences=self.sequences,
-            plans=PlanCache(self._env),
-            virtual=VirtualTables((*definitions(), *pg_catalog.definitions())),
             next_owner=count(1).__next__,
             memory=self.memory,
             codecs=BinaryCodecs(),
             is_alive=self.deaths.is_alive,
-            blockers=self.lease_waits.blockers,
-            node=self._session_id,
-            ask=ask,
             started_micros=self._env.wall_micros(),
             lake=self.lake,
             locations=self.locations,

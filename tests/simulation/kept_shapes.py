@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class KeptPlan(NamedTuple):
-    """What a plan was made of, as `sql.session.plan_cache` keeps it."""
+    """What a plan was made of, as `sql.execution.plan_cache` keeps it."""
 
     lease: Lease
     uses: dict[int, AnyDescriptor]

@@ -17,7 +17,7 @@ STEERING = {
     "expr/types/json_faults.py": {"_Fault"},
     "expr/types/time_fields.py": {"BadField", "BadFormat", "BadZoneOffset"},
     "kv/commits.py": {"_Left"},
-    "sql/dumps/rules.py": {"_Refused"},
+    "sql/statements/jobs/dump_rules.py": {"_Refused"},
     "sql/duck/duck_types.py": {"NotShared"},
     "sql/session/answers.py": {"NotShort"},
     "table/arrow.py": {"Unrepresentable"},

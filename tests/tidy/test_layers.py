@@ -1,8 +1,9 @@
-"""The layers of the architecture hold: see the contract in pyproject.toml."""
+"""The layers of the architecture hold: see the contracts in pyproject.toml. No knot of modules is large."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Container, Mapping
 
 from tests.tidy.source import ROOT, imports, product_modules
 
@@ -35,3 +36,73 @@ def test_only_the_pipeline_knows_spark() -> None:
 def test_modules_are_named_by_what_they_hold() -> None:
     vague = [m.path for m in product_modules() if VAGUE_NAMES & set(m.path.removesuffix(".py").split("/"))]
     assert vague == []
+
+
+KNOT_MODULES_MAX = 8
+"""Modules that import each other in a circle, by type-only imports too: as many as one can read together."""
+
+
+def test_no_large_knot_of_modules_import_each_other() -> None:
+    knots = [sorted(knot) for knot in knots_of(_import_graph()) if len(knot) > KNOT_MODULES_MAX]
+    assert knots == []
+
+
+def test_a_knot_is_found() -> None:
+    graph = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": set(), "f": {"a"}}
+    assert sorted(map(sorted, knots_of(graph))) == [["a", "b", "c"]]
+
+
+def _import_graph() -> dict[str, set[str]]:
+    """The product's modules, and which of them each imports, wherever the import stands."""
+    named = {_dotted(module.path): module for module in product_modules()}
+    return {
+        name: {known for _, found in imports(module) if (known := _module_in(found, named)) is not None}
+        for name, module in named.items()
+    }
+
+
+def _dotted(path: str) -> str:
+    return "tenure." + path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _module_in(name: str, named: Container[str]) -> str | None:
+    """The module that an import names, or that what it names is in."""
+    return name if name in named else parent if (parent := name.rpartition(".")[0]) in named else None
+
+
+def knots_of(graph: Mapping[str, set[str]]) -> list[set[str]]:
+    """The strongly connected components of more than one module: each reaches each of the others."""
+    order: list[str] = []
+    _walk(graph, list(graph), order)
+    reversed_graph: dict[str, set[str]] = {name: set() for name in graph}
+    for name, targets in graph.items():
+        for target in targets:
+            reversed_graph[target].add(name)
+    knots, seen = [], set[str]()
+    for name in reversed(order):
+        if name not in seen:
+            knot: list[str] = []
+            _walk(reversed_graph, [name], knot, seen)
+            knots.append(set(knot))
+    return [knot for knot in knots if len(knot) > 1]
+
+
+def _walk(
+    graph: Mapping[str, set[str]], starts: list[str], order: list[str], seen: set[str] | None = None
+) -> None:
+    """Adds what can be reached to `order`, each module after those that it leads to."""
+    seen = set() if seen is None else seen
+    for start in starts:
+        if start in seen:
+            continue
+        seen.add(start)
+        path = [(start, iter(graph[start]))]
+        while path:
+            name, targets = path[-1]
+            following = next((each for each in targets if each not in seen), None)
+            if following is None:
+                order.append(name)
+                path.pop()
+            else:
+                seen.add(following)
+                path.append((following, iter(graph[following])))

@@ -7,8 +7,8 @@ standalone cluster whose master listens on a loopback address.
 A master on the network may be away, or hang. Spark itself tries for a minute and says little, so who opens a
 session asks `check_reachable` first, and waits MASTER_SECONDS for the master's answer.
 
-Walk: `cli` checks what the command line says; `pipeline.spark` asks for the rest; `sql.tables.job_status` and
-`sql.statements.jobs.waiting_statements` ask `is_about_master`.
+Walk: `cli` checks what the command line says; `pipeline.spark` asks for the rest;
+`sql.statements.jobs.waiting_statements` asks `is_about_master`.
 """
 
 import os

@@ -7,7 +7,7 @@ their logs which process it is.
 Linux lists file locks in /proc/locks, with the process and the inode. Where there is no such list, or the
 process belongs to another container, the holder is not known.
 
-Walk: `storage.sqlite`'s poller calls `find_holder` when a writer has waited for some seconds.
+Walk: `storage.sqlite_poller` calls `find_holder` when a writer has waited for some seconds.
 """
 
 import os

@@ -15,8 +15,7 @@ the engine then answers nothing but that, until its process starts again.
 
 Invariant (I5): a group is durable before its outcomes are returned, and all or nothing.
 
-Walk: `kv` -> `get`/`scan`/`history` (a reader) or `enter` (`section_turn`) and `commit`
-(-> `sqlite_section.decide`).
+Walk: `kv` -> `get`/`scan`/`history` (a reader) or `enter` and `commit` (-> `sqlite_section.decide`).
 """
 
 import errno

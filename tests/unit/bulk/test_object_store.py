@@ -13,10 +13,10 @@ from tenure.base.errors import CorruptData, InputOutput, TenureError
 from tenure.front import Listen
 from tenure.node import Node
 from tenure.pipeline.tasks import Tasks
-from tenure.sql.tables.all import definitions
 from tenure.storage.files import Files, open_files
 from tenure.table.lake.checked_files import CheckedFiles
 from tenure.table.lake.damage import damage_in
+from tests.system_tables import described
 from tests.unit.bulk.test_flush import Served
 
 CANARY = "canary-1f3a"
@@ -88,7 +88,7 @@ class InBucket(Served):
 
     def told(self) -> str:
         """All that system tables say to the one who may see everything."""
-        return repr([self.run(f"SELECT * FROM {each.schema}.{each.name}") for each in definitions()])
+        return repr([self.run(f"SELECT * FROM {each.schema}.{each.name}") for each in described()])
 
 
 def clean(served: Served) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 from tenure.base.env import SystemEnv
 from tenure.front import Front, Listen
 from tenure.node import Node
+from tenure.sql.clients.session import Session
 from tenure.sql.session.answers import Answer, NotShort, Pending
-from tenure.sql.session.session import Session
 
 
 @contextmanager
@@ -34,7 +34,7 @@ class Speaker:
 
     def __init__(self, node: Node, **options: str) -> None:
         sessions = front_of(node).sessions
-        self.env = front_of(node).parts.env
+        self.env = front_of(node).services.env
         self.session: Session = sessions.open(user="root", database="defaultdb", options=options)
 
     def rows(self, text: str, values: Sequence[Any] = (), *, inline: bool = False) -> list[tuple[Any, ...]]:

@@ -20,7 +20,7 @@ transaction does not stop them for longer.
 Invariant (hold-bounded): a hold delays writers until its transaction, its session or HOLD_SECONDS end; not
 longer.
 
-Walk: `sql.session.retries` calls `hold` when a block begins; `sql.session.row_locking` calls `await_end`
+Walk: `sql.execution.retries` calls `hold` when a block begins; `sql.execution.row_locking` calls `await_end`
 before a statement writes; `node.py` runs `follow` in a loop.
 """
 

@@ -2,7 +2,7 @@
 
 They are asked by name through the Context, since what they need lies above expressions.
 
-Walk: `expr.function_table` lists these; `sql.session.session_facts` answers.
+Walk: `expr.function_table` lists these; `sql.execution.session_facts` answers.
 """
 
 from collections.abc import Callable, Iterator

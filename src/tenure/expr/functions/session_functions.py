@@ -3,7 +3,7 @@
 The session answers through the Context: facts by name (`FACTS` has what is true if it says nothing),
 settings by a callable.
 
-Walk: `expr.function_table` lists these; `sql.session.session_facts` answers for the `FACTS`.
+Walk: `expr.function_table` lists these; `sql.execution.session_facts` answers for the `FACTS`.
 """
 
 from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@
 A Reg carries its name, as only the catalog knows it: casting text or a number to one asks the
 Context. As a number, and in comparisons, it is its oid.
 
-Walk: `expr.types.type_names` makes the types, `expr.types.casts` takes the rules; `sql.tables.regs` finds
+Walk: `expr.types.type_names` makes the types, `expr.types.casts` takes the rules; `sql.names.regs` finds
 what a reg names, and `sql.tables.pg_catalog` makes the rows.
 """
 

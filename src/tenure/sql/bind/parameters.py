@@ -3,7 +3,7 @@
 A parameter whose type the client leaves open has the type `unknown`, until the first place that needs
 one decides: in `id = $1` it is id's type. From then on it has that type everywhere.
 
-Walk: `sql.planning` makes `Parameters` once per statement; the binder asks it for each `$n`.
+Walk: `sql.execution.planner` makes `Parameters` once per statement; the binder asks it for each `$n`.
 """
 
 from collections.abc import Sequence

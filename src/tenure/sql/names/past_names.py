@@ -18,15 +18,15 @@ from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorStat
 from tenure.catalog.leases.historical import HistoricalUse
 from tenure.catalog.name_resolution import InStore, Path, find
 from tenure.kv.keys import Span
-from tenure.sql.session.services import Parts
+from tenure.sql.session.services import Services
 
 
 def absence(
-    parts: Parts, past: HistoricalUse, name: Sequence[str], path: Path, position: int
+    services: Services, past: HistoricalUse, name: Sequence[str], path: Path, position: int
 ) -> UndefinedTable:
     """What to say of a relation that was not found as of `past`."""
     spoken, at = ".".join(name), past.snapshot.at
-    found = find(InStore(parts.catalog, parts.store.snapshot()), name, path)
+    found = find(InStore(services.catalog, services.store.snapshot()), name, path)
     if found is None:
         return UndefinedTable(f'relation "{spoken}" does not exist', position=position)
     then = past.descriptor(found.id)
@@ -34,17 +34,17 @@ def absence(
         detail = f'What has this name now was there under another: "{then.name}".'
         hint = "Use the names of that time, or read at a later time."
     else:
-        detail = f"It exists since {_shown(_made_at(parts, found, at))}."
+        detail = f"It exists since {_shown(_made_at(services, found, at))}."
         hint = "Read at a later time."
     return UndefinedTable(
         f'relation "{spoken}" did not exist at {_shown(at)}', detail=detail, hint=hint, position=position
     )
 
 
-def _made_at(parts: Parts, descriptor: AnyDescriptor, after_at: Timestamp) -> Timestamp:
+def _made_at(services: Services, descriptor: AnyDescriptor, after_at: Timestamp) -> Timestamp:
     """When the first version was written that came after a time at which there was none."""
-    key = parts.catalog.key(descriptor.id)
-    found = parts.store.history(Span(key, key + b"\0"), since_at=after_at, limit=1)
+    key = services.catalog.key(descriptor.id)
+    found = services.store.history(Span(key, key + b"\0"), since_at=after_at, limit=1)
     return found.revisions[0].at if found.revisions else descriptor.modified_at
 
 

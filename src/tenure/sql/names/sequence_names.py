@@ -1,14 +1,14 @@
-"""Functions whose argument is the name of a sequence: nextval('s'), currval, setval, and their like.
+"""Functions whose argument is the name of a sequence: nextval('s'), currval, setval, pg_get_serial_sequence.
 
 A constant name is looked up when the statement is planned, and stands for the sequence's id from then on:
-so a default means the same sequence whatever it is called later. A name that is known only when the
+so a default means the same sequence, also when that is renamed. A name that is known only when the
 statement runs is refused (0A000).
 
 Walk: `sql.names.session_names` -> `bind`; `statements.ddl.views` asks `written_name` what a view depends on.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tenure.base.errors import (
     InvalidName,
@@ -19,7 +19,7 @@ from tenure.base.errors import (
     WrongObjectType,
 )
 from tenure.catalog.changes.table_parts import find_column
-from tenure.catalog.descriptors.definitions import Schema, Table, TypeRef
+from tenure.catalog.descriptors.definitions import AnyDescriptor, Schema, Table, TypeRef
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.expr.functions.sequence_functions import CURRENT, LAST, NEXT, SET
 from tenure.expr.tree import build
@@ -30,9 +30,6 @@ from tenure.sql.text.parse import tokens
 from tenure.sql.text.quoting import quoted
 from tenure.sql.text.tenure_statements import TokenReader
 
-if TYPE_CHECKING:
-    from tenure.sql.names.session_names import SessionNames
-
 INT8, TEXT = type_of(TypeRef("int8")), type_of(TypeRef("text"))
 OF_SEQUENCES = {("nextval", 1): NEXT, ("currval", 1): CURRENT, ("setval", 2): SET, ("setval", 3): SET}
 
@@ -40,7 +37,15 @@ Known = Mapping[tuple[str, ...], int]
 """Names that stand for objects already: those of a view's query."""
 
 
-def bind(names: "SessionNames", name: str, arguments: Sequence[Typed], known: Known) -> Typed | None:
+class ObjectNames(Protocol):
+    """What names and ids stand for in the catalog: `sql.names.session_names` has them."""
+
+    def object(self, name: Sequence[str]) -> AnyDescriptor | None: ...
+
+    def descriptor(self, id: int) -> AnyDescriptor | None: ...
+
+
+def bind(names: ObjectNames, name: str, arguments: Sequence[Typed], known: Known) -> Typed | None:
     """The call, with the sequence by its id; None if it is no function of sequences."""
     if name == "lastval" and not arguments:
         return build.call(LAST)
@@ -84,7 +89,7 @@ def path_of(text: str) -> tuple[str, ...]:
     return tuple(path)
 
 
-def _sequence(names: "SessionNames", path: tuple[str, ...]) -> int:
+def _sequence(names: ObjectNames, path: tuple[str, ...]) -> int:
     found = names.object(path)
     if found is None:
         raise UndefinedTable(f'relation "{".".join(path)}" does not exist')
@@ -93,7 +98,7 @@ def _sequence(names: "SessionNames", path: tuple[str, ...]) -> int:
     return found.id
 
 
-def _serial_sequence(names: "SessionNames", table_name: str, column_name: str) -> Typed:
+def _serial_sequence(names: ObjectNames, table_name: str, column_name: str) -> Typed:
     path = path_of(table_name)
     table = names.object(path)
     if not isinstance(table, Table):

@@ -3,12 +3,16 @@
 Everything that was looked at on the way is remembered: what a plan was made of (`used`, `resolved`) says
 later whether it still holds.
 
-Walk: `sql.planning` makes a `SessionNames` per statement; the binder asks it; the plan cache keeps what it
-saw.
+The names in a view's query mean what they meant when the view was made (`ViewNames`). A source keeps the id
+of its object and the names that its columns had: so a renamed table is still read, a renamed column is still
+meant, and `SELECT *` gives the columns of then.
+
+Walk: `sql.execution.planner` makes one per statement; the binder asks it; the plan cache keeps what it
+looked at.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tenure.base.errors import RetryError, TooComplex, UndefinedObject, UndefinedTable
 from tenure.catalog.changes.offline_tables import refuse_offline
@@ -21,6 +25,7 @@ from tenure.catalog.descriptors.definitions import (
     Table,
     TypeRef,
     View,
+    ViewSource,
 )
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.name_resolution import InStore, find
@@ -28,17 +33,15 @@ from tenure.expr.functions.callback_functions import LIVENESS
 from tenure.expr.tree.build import Typed, call
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
-from tenure.sql.bind.relations import Relation
+from tenure.sql.bind.relations import NamedColumns, Relation, ViewQuery
 from tenure.sql.names import sequence_names
 from tenure.sql.names.past_names import absence
-from tenure.sql.names.view_names import view_query
+from tenure.sql.names.sequence_relation import sequence_relation
 from tenure.sql.session.answers import NotShort
 from tenure.sql.session.block import Block
 from tenure.sql.session.closed_tables import await_open
-from tenure.sql.tables.sequence_relation import sequence_relation
-
-if TYPE_CHECKING:
-    from tenure.sql.session.session import Session
+from tenure.sql.session.session_state import SessionState
+from tenure.sql.text.parse import one
 
 SESSION_FUNCTIONS = (
     "current_user",
@@ -66,7 +69,7 @@ LEVELS_MAX = 2_000
 
 
 class SessionNames:
-    def __init__(self, session: "Session", block: Block) -> None:
+    def __init__(self, session: SessionState, block: Block) -> None:
         self._session = session
         self._block = block
         self.path = session.path
@@ -96,13 +99,13 @@ class SessionNames:
         return found
 
     def confirm_absent(self, look: Callable[[InStore], Any], name: str) -> None:
-        """Before anybody is told that there is none: if the store has it, the lease is behind."""
-        block, parts = self._block, self._session.parts
-        if block.past is not None or look(InStore(parts.catalog, block.use.txn)) is None:
+        """Before a client is told that there is none: if the store has it, the lease is behind."""
+        block, services = self._block, self._session.services
+        if block.past is not None or look(InStore(services.catalog, block.use.txn)) is None:
             return
         if self._session.is_inline:
             raise NotShort
-        parts.leases.renew()
+        services.leases.renew()
         raise RetryError(f'"{name}" is newer than this node\'s schema lease')
 
     # ── what the binder asks ───────────────────────────────────────────────────────────────────
@@ -118,7 +121,7 @@ class SessionNames:
         self._session.interrupts.check_time()
 
     def relation(self, name: Sequence[str], position: int = 0) -> Relation:
-        virtual = self._session.parts.virtual.table(name, self)
+        virtual = self._session.system_tables.table(name, self.path)
         if virtual is not None:
             return virtual
         found = self.object(name)
@@ -132,7 +135,7 @@ class SessionNames:
                 return sequence_relation(found)
         past = self._block.past
         if past is not None:
-            raise absence(self._session.parts, past, name, self.path, position)
+            raise absence(self._session.services, past, name, self.path, position)
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
 
     def require_usable(self, table: Table) -> None:
@@ -148,7 +151,7 @@ class SessionNames:
 
     def system_table(self, name: Sequence[str], position: int = 0) -> Relation:
         """What a view reads that is no object of its own."""
-        virtual = self._session.parts.virtual.table(name, self)
+        virtual = self._session.system_tables.table(name, self.path)
         if virtual is None:
             raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
         return virtual
@@ -187,3 +190,50 @@ class SessionNames:
 def _is_online(known: InStore, id: int) -> bool:
     found = known.descriptor(id)
     return found is not None and found.state is DescriptorState.PUBLIC
+
+
+def view_query(view: View, names: SessionNames, former: ViewSource | None = None) -> ViewQuery:
+    """A view as it is used; by another view, under the names that its columns had then."""
+    parsed = one(view.query)
+    assert parsed is not None, "a view has a query"
+    columns = tuple(each.name for each in view.columns)
+    if former is not None:
+        columns = tuple(name for name, _ in former.columns)
+    return ViewQuery(view.name, parsed.tree, ViewNames(view, names), columns, view.id, len(columns))
+
+
+class ViewNames:
+    def __init__(self, view: View, names: SessionNames) -> None:
+        self._names = names
+        self._sources = {each.name: each for each in view.sources}
+
+    def relation(self, name: Sequence[str], position: int) -> Relation:
+        source = self._sources.get(tuple(name))
+        if source is None:
+            return self._names.system_table(name, position)
+        found = self._names.descriptor(source.id)
+        match found:
+            case Table():
+                self._names.require_usable(found)
+                return NamedColumns(found, source.columns)
+            case View():
+                return view_query(found, self._names, source)
+            case SequenceDescriptor():
+                return sequence_relation(found)
+        raise UndefinedTable(f'relation "{".".join(name)}" does not exist')
+
+    def type_named(self, name: Sequence[str], modifiers: tuple[int, ...], *, is_array: bool) -> Type:
+        source = self._sources.get(tuple(name))
+        if source is None:
+            return self._names.type_named(name, modifiers, is_array=is_array)
+        return self._names.enum_type(source.id, is_array=is_array)
+
+    def check_size(self, levels: int) -> None:
+        self._names.check_size(levels)
+
+    def enum(self, id: int) -> EnumType:
+        return self._names.enum(id)
+
+    def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
+        known = {written: each.id for written, each in self._sources.items()}
+        return self._names.call(name, arguments, known)

@@ -16,7 +16,7 @@ door's own loop (`inline`), where nothing may wait: what would have to wait rais
 it has had any effect, and the door calls again from a thread. A commit made inline comes back as a
 `Pending`: the door submits it and asks for its result when told.
 
-Walk: `pgwire.conversation` calls the methods of `Client`; `sql.session.session.Session` is one.
+Walk: `pgwire.conversation` calls the methods of `Client`; `sql.clients.session.Session` is one.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -11,10 +11,10 @@ that. One that reads the past (AS OF SYSTEM TIME) has a snapshot instead and nee
 What was read stays read until the block ends, also what was read after a savepoint that it went back to: a
 client that decides by what it saw has still seen it.
 
-Walk: `sql.session.session` opens and ends blocks; statements read through `source` and write through `txn`.
+Walk: `sql.clients.session` opens and ends blocks; statements read through `source` and write through `txn`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from tenure.base.errors import (
@@ -35,8 +35,7 @@ from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.kv.view import ReadView
 from tenure.schema_change.changer import Requester
-from tenure.sql.session.portals import Portal
-from tenure.sql.session.services import Parts
+from tenure.sql.session.services import Services
 from tenure.sql.session.variables import NOTHING_SET, VariableState
 from tenure.table.rows import Layout
 
@@ -55,9 +54,9 @@ class Savepoint(NamedTuple):
     place: BlockMark
     variables: VariableState
     locks: tuple[int, int]
-    """How many rows and numbers were locked: see `sql.session.expression_context`."""
-    portals: dict[str, Portal]
-    """Cursors and portals there were: those that came later are gone when the block goes back."""
+    """How many rows and numbers were locked: see `sql.session.session_locks`."""
+    portals: Mapping[str, object]
+    """The cursors and portals there were: all others are closed when the block goes back."""
 
 
 LEASE_SECONDS, LEASE_PAUSE_SECONDS = 10.0, 0.1
@@ -66,7 +65,7 @@ LEASE_SECONDS, LEASE_PAUSE_SECONDS = 10.0, 0.1
 
 class Block:
     __slots__ = (
-        "_parts",
+        "_services",
         "_statement",
         "_use",
         "as_of",
@@ -87,9 +86,9 @@ class Block:
     )
 
     def __init__(
-        self, parts: Parts, *, is_explicit: bool = False, variables: VariableState = NOTHING_SET
+        self, services: Services, *, is_explicit: bool = False, variables: VariableState = NOTHING_SET
     ) -> None:
-        self._parts = parts
+        self._services = services
         self._use: Use | None = None
         self._statement = ""
         self.past: HistoricalUse | None = None
@@ -107,8 +106,8 @@ class Block:
         """Nobody is told anything of it before it commits: what is in its way may be found then."""
         self.has_locks = False
         """Rows are locked for it: they are given up when it is over."""
-        self.now_micros = parts.env.wall_micros()
-        self.began = parts.env.monotonic()
+        self.now_micros = services.env.wall_micros()
+        self.began = services.env.monotonic()
         self.savepoints: list[Savepoint] = []
         self.variables = variables
         """What was set when it began: a rollback goes back to it."""
@@ -127,10 +126,10 @@ class Block:
 
     def _bound(self) -> Use:
         """A node without a lease gets one soon: nothing was read yet, so it can be waited for."""
-        env, until = self._parts.env, None
+        env, until = self._services.env, None
         while True:
             try:
-                use = self._parts.leases.bind(self._parts.store.begin(), statement=self._statement)
+                use = self._services.leases.bind(self._services.store.begin(), statement=self._statement)
                 return self._fenced(use)
             except RetryError:
                 now = env.monotonic()
@@ -188,8 +187,8 @@ class Block:
             return
         if self.has_begun:
             raise ActiveTransaction("AS OF SYSTEM TIME must be set before any query of the transaction")
-        snapshot = self._parts.store.snapshot(at)
-        self.past = HistoricalUse(self._parts.catalog, self._parts.leases.newest, snapshot)
+        snapshot = self._services.store.snapshot(at)
+        self.past = HistoricalUse(self._services.catalog, self._services.leases.newest, snapshot)
         self.as_of = at
         self.is_read_only = True
 
@@ -202,7 +201,7 @@ class Block:
         return found
 
     def layout(self, table: Table) -> Layout:
-        return self._parts.layouts.of(table, self.enum)
+        return self._services.layouts.of(table, self.enum)
 
     # ── writing ────────────────────────────────────────────────────────────────────────────────
 
@@ -300,7 +299,7 @@ class Block:
                     self.fence(None)
                 return
             self._come_up_to_date()
-            self._parts.changer.commit(self._use, asked=asked)
+            self._services.changer.commit(self._use, asked=asked)
         finally:
             self.close()
 

@@ -9,22 +9,18 @@ Reads of the past are not concerned: the table has its former indexes until the 
 Walk: `sql.names.session_names` and `statements.dml.writing` call `await_open` for each table that they find.
 """
 
-from typing import TYPE_CHECKING
-
 from tenure.catalog.descriptors.definitions import Table
 from tenure.schema_change.changer import Requester
 from tenure.sql.session.answers import NotShort
 from tenure.sql.session.block import Block
-
-if TYPE_CHECKING:
-    from tenure.sql.session.session import Session
+from tenure.sql.session.session_state import SessionState
 
 
-def await_open(session: "Session", block: Block, table: Table) -> None:
+def await_open(session: SessionState, block: Block, table: Table) -> None:
     """Returns if the table may be used; raises RetryError when it is worth another try."""
     if not table.is_closed or block.past is not None:
         return
     if session.is_inline:
         raise NotShort
     asked = Requester(check=session.interrupts.check_time)
-    session.parts.changer.await_change(block.use, table, asked)
+    session.services.changer.await_change(block.use, table, asked)

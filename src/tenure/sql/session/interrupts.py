@@ -5,28 +5,30 @@
     idle_in_transaction_session_timeout, of the session, else the cluster's with sql. before its name: the
     door ends the session                                                             25P03
 
-Whoever does something long asks `check` now and then; whoever waits does so through here.
+Long computations call `check` now and then; waits go through `sleep` and `pause`.
 
-Walk: `sql.session.session` starts it with each statement; executors call `check`; the door calls `cancel`.
+Walk: `sql.clients.session` calls `start` with each statement; executors call `check`; the door calls
+`cancel`.
 """
 
-from typing import TYPE_CHECKING
-
+from tenure.base.env import Env
 from tenure.base.errors import QueryCanceled, StatementTimeout, TransactionTimeout
 from tenure.base.settings import IDLE_IN_TRANSACTION_TIMEOUT, STATEMENT_TIMEOUT, Setting
+from tenure.cluster.settings import ClusterSettings
+from tenure.sql.session.activity import Activity
 from tenure.sql.session.answers import NotShort, Timeouts
-
-if TYPE_CHECKING:
-    from tenure.sql.session.session import Session
+from tenure.sql.session.variables import Variables
 
 LATE_SECONDS = 0.001
 """A wait that a time-out cuts short ends just after it."""
 
 
 class Interrupts:
-    def __init__(self, session: "Session") -> None:
-        self._session = session
-        self._env = session.parts.env
+    def __init__(self, env: Env, settings: ClusterSettings, variables: Variables, activity: Activity) -> None:
+        self._env = env
+        self._settings = settings
+        self._variables = variables
+        self._activity = activity
         self._canceled = self._env.event()
         self._ends_at: float | None = None
         self._received_at: float | None = None
@@ -40,9 +42,9 @@ class Interrupts:
         if self._canceled.is_set():
             self._canceled.clear()
         received_at = self._received_at
-        values = self._session.variables.values
+        values = self._variables.values
         if "statement_timeout" not in values and "transaction_timeout" not in values:
-            seconds = self._session.parts.settings.current()[STATEMENT_TIMEOUT]
+            seconds = self._settings.current()[STATEMENT_TIMEOUT]
             self._ends_at = self._since(received_at) + seconds if seconds else None
             return
         ends_at, whole_ends_at = self._statement_ends_at(received_at), self.transaction_ends_at()
@@ -62,34 +64,33 @@ class Interrupts:
 
     def _seconds(self, variable: str, otherwise: Setting[float]) -> float | None:
         """What the session says; where it says nothing, what the cluster does. None: no limit."""
-        variables = self._session.variables
-        if variable in variables.values:
-            return variables.seconds(variable)
-        return self._session.parts.settings.current()[otherwise] or None
+        if variable in self._variables.values:
+            return self._variables.seconds(variable)
+        return self._settings.current()[otherwise] or None
 
     def timeouts(self) -> Timeouts:
-        """For the door, which ends who says nothing for too long."""
+        """For the door, which ends sessions that are idle for too long."""
         ends_at = self.transaction_ends_at()
         return Timeouts(
-            self._session.variables.seconds("idle_session_timeout") or 0.0,
+            self._variables.seconds("idle_session_timeout") or 0.0,
             self._seconds("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_TIMEOUT) or 0.0,
             0.0 if ends_at is None else max(LATE_SECONDS, ends_at - self._env.monotonic()),
             self._seconds("statement_timeout", STATEMENT_TIMEOUT) or 0.0,
         )
 
     def transaction_ends_at(self) -> float | None:
-        session = self._session
-        if "transaction_timeout" not in session.variables.values:
+        if "transaction_timeout" not in self._variables.values:
             return None
-        seconds = session.variables.seconds("transaction_timeout")
+        seconds = self._variables.seconds("transaction_timeout")
         if seconds is None:
             return None
-        return (self._env.monotonic() if session.block is None else session.block.began) + seconds
+        block = self._activity.block
+        return (self._env.monotonic() if block is None else block.began) + seconds
 
     def check(self) -> None:
         """Raises if the statement must not go on."""
         self.check_time()
-        block = self._session.block
+        block = self._activity.block
         if block is not None and block.past is None and block.has_begun:
             block.use.check()
 
@@ -108,7 +109,7 @@ class Interrupts:
 
     def sleep(self, seconds: float) -> None:
         """Waits, unless it is interrupted."""
-        if self._session.is_inline:
+        if self._activity.is_inline:
             raise NotShort
         until = self._env.monotonic() + seconds
         while (left := until - self._env.monotonic()) > 0:

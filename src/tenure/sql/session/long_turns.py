@@ -1,6 +1,6 @@
 """How often the door's loop was held up: told by `tenure_internal.nodes`.
 
-Walk: `pgwire.turns` counts; `sql.session.services` carries them to the tables that show them.
+Walk: `pgwire.turns` counts; `sql.tables.node_view` carries them to the tables that show them.
 """
 
 from dataclasses import dataclass

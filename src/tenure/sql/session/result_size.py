@@ -4,7 +4,7 @@ Only what can be long is measured, value by value; everything else counts as eig
 
 Invariant (S28): a statement whose result grows beyond `sql.result_bytes_max` is ended (54000).
 
-Walk: `sql.session.portal_runs` calls `check` after each batch of rows.
+Walk: `sql.execution.portal_runs` calls `check` after each batch of rows.
 """
 
 from collections.abc import Sequence

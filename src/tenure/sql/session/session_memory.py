@@ -8,20 +8,17 @@
 A statement that runs in a thread has an account; so do cursors and portals, for as long as they are there.
 What runs on the door's loop has none: its sizes are bounded by proof (`sql.session.inline`).
 
-Walk: `sql.session.session` makes one `SessionMemory`; the door tells it of its buffers.
+Walk: `sql.session.session_state` makes one `SessionMemory`; the door tells it of its buffers.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from tenure.base.memory import PIECE_BYTES, Account, Holding, making
 from tenure.base.node_memory import NodeMemory
-from tenure.sql.session.portals import Portal
+from tenure.sql.session.interrupts import Interrupts
 from tenure.sql.text.parse import SHORT_CHARACTERS_MAX, forget_long_tokens
-
-if TYPE_CHECKING:
-    from tenure.sql.session.interrupts import Interrupts
 
 T = TypeVar("T")
 
@@ -52,28 +49,23 @@ class SessionMemory:
         return self._node.open_statement(self.account)
 
     def inline_account(self) -> Account:
-        """Of what runs on the door's loop: bounded, and nobody else's business."""
+        """Of what runs on the door's loop: bounded, and in no tree of accounts."""
         return self._node.lone_statement()
 
-    def charged(self, portal: Portal, run: Callable[[], T]) -> T:
+    def charged(self, account: Account, run: Callable[[], T]) -> T:
         """In a thread, where a statement may take much: large values are charged to it as they are made."""
-        if portal.account is None:
-            portal.account = self.open_statement()
-        return self.evaluated(portal.account, run)
-
-    def evaluated(self, account: Account, run: Callable[[], T]) -> T:
         with making(account.large):
             try:
                 return run()
             finally:
                 account.settle()
 
-    def planning(self, text: str, interrupts: "Interrupts") -> AbstractContextManager[object]:
+    def planning(self, text: str, interrupts: Interrupts) -> AbstractContextManager[object]:
         """While a text is parsed and planned. The session is charged: a statement may not be there yet."""
         return _FREE if len(text) <= SHORT_CHARACTERS_MAX else self._planned(len(text), interrupts)
 
     @contextmanager
-    def _planned(self, size: int, interrupts: "Interrupts") -> Iterator[None]:
+    def _planned(self, size: int, interrupts: Interrupts) -> Iterator[None]:
         """One very long text at a time: planning computes, so several at once only take more memory."""
         interrupts.start()
         turn = self._node.planning if size > LONG_CHARACTERS else None

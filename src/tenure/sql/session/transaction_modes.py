@@ -8,37 +8,34 @@ A transaction begins with the session's defaults, also one of a single statement
 its own: a change of the defaults does not touch them. ROLLBACK TO takes back what was set since a savepoint.
 SHOW outside of a block shows what the next transaction begins with.
 
-Whatever the isolation is, it is served as serializable, which is at least as strict. DEFERRABLE has no
+Every isolation level is served as serializable, which is at least as strict. DEFERRABLE has no
 effect, since nothing that only reads waits. `Block` keeps READ ONLY: it refuses what would write (25006).
 
-Walk: `Session.begin` -> `begin`; BEGIN, SET TRANSACTION, SET and set_config -> `set_modes`;
-`Session.back_to` -> `restore`.
+Walk: `sql.execution.session_transactions` -> `begin`, `reads_only`, `restore`; BEGIN, SET TRANSACTION, SET
+and set_config -> `set_modes`.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import ActiveTransaction
+from tenure.sql.session.block import Block
+from tenure.sql.session.session_state import SessionState
 from tenure.sql.session.variables import MODES
-
-if TYPE_CHECKING:
-    from tenure.sql.session.block import Block
-    from tenure.sql.session.session import Session
 
 ISOLATION, READ_ONLY, DEFERRABLE = MODES
 
 
-def reads_only(session: "Session") -> bool:
+def reads_only(session: SessionState) -> bool:
     """Whether a transaction that begins now may only read."""
     return session.variables.effects.is_read_only
 
 
-def begin(session: "Session") -> None:
+def begin(session: SessionState) -> None:
     """A block begins: what the defaults are now, it keeps."""
     session.variables.set_all_local({name: session.variables[name] for name in MODES})
 
 
-def set_modes(session: "Session", modes: Mapping[str, str]) -> None:
+def set_modes(session: SessionState, modes: Mapping[str, str]) -> None:
     """Sets modes of the block under way; outside of one there is nothing that they would last for."""
     block = session.block
     checked = {name: session.variables.checked(name, value) for name, value in modes.items()}
@@ -50,12 +47,12 @@ def set_modes(session: "Session", modes: Mapping[str, str]) -> None:
     restore(session, block)
 
 
-def restore(session: "Session", block: "Block") -> None:
+def restore(session: SessionState, block: Block) -> None:
     """The block does what the variables say, after they were set or taken back."""
     block.is_read_only = reads_only(session) or block.past is not None
 
 
-def _check(session: "Session", block: "Block", name: str, value: str) -> None:
+def _check(session: SessionState, block: Block, name: str, value: str) -> None:
     if name == DEFERRABLE:
         what = "SET TRANSACTION [NOT] DEFERRABLE"
         if block.savepoints:

@@ -11,7 +11,8 @@ accepted where its only right value is given, so that clients that set it at the
 
 Names with a dot (`myapp.user`) are the application's own: any text.
 
-Walk: `sql.session.session` holds a `Variables`; `statements.session.variable_statements` runs SET and SHOW.
+Walk: `sql.session.session_state` holds a `Variables`; `statements.session.variable_statements` runs SET and
+SHOW.
 """
 
 import re

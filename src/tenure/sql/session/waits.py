@@ -2,7 +2,7 @@
 
     wait begins ──► a moment later: its pins are given up ──► the lock is granted ──► the same is pinned again
 
-Whoever has the lock may be changing the schema, and wait until nobody uses the former version: for the
+The holder of the lock may be changing the schema, and wait until nobody uses the former version: for the
 waiting transaction, if that kept its pins. Waits for locks and waits for leases are looked through for
 cycles apart from each other, so such a cycle would only end when the holder's patience does
 (`lease.holder_grace`).
@@ -10,29 +10,26 @@ cycles apart from each other, so such a cycle would only end when the holder's p
 A wait that is over in a moment keeps its pins: then a change of the schema that comes meanwhile does not
 fail it.
 
-Walk: `sql.session.row_locking` waits for rows and tables in one of these, `sql.session.session_facts` for
+Walk: `sql.execution.row_locking` waits for rows and tables in one of these, `sql.execution.session_facts` for
 advisory locks.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import RetryError
 from tenure.cluster.locks.lock_waits import CANCEL_SECONDS, How
 from tenure.sql.session.block import Block
-
-if TYPE_CHECKING:
-    from tenure.sql.session.session import Session
+from tenure.sql.session.session_state import SessionState
 
 
 class LockWait:
     """One wait of a block; `check` is called often while it lasts."""
 
-    def __init__(self, session: "Session", block: Block) -> None:
+    def __init__(self, session: SessionState, block: Block) -> None:
         self._session = session
         self._use = block.begun
-        self._env = session.parts.env
+        self._env = session.services.env
         self._pauses_at = self._env.monotonic() + CANCEL_SECONDS
         self.is_paused = False
 
@@ -49,7 +46,7 @@ class LockWait:
 
 
 @contextmanager
-def waiting(session: "Session", block: Block, *, what: str = "row") -> Iterator[How]:
+def waiting(session: SessionState, block: Block, *, what: str = "row") -> Iterator[How]:
     """How a block asks for a lock: as its session says, with its pins given up if that takes long."""
     lock_wait = LockWait(session, block)
     try:

@@ -4,27 +4,25 @@ Walk: `sql.tables.node` lists it; SHOW BLOCKERS queries it.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from functools import partial
 
 from tenure.catalog.leases.blockers import Blocker
 from tenure.catalog.leases.lease_rows import LeaseHolder, LeaseRow
 from tenure.catalog.leases.wait_records import Awaited, LeaseWait, WaitRecords
 from tenure.expr.types.datatype import Datum
-from tenure.sql.session.session_facts import session_bytes
+from tenure.sql.execution.session_facts import session_bytes
+from tenure.sql.session.session_state import TableReader
+from tenure.sql.tables.node_view import NodeView
 from tenure.sql.tables.running import RunningTransaction, transactions_by_number
 from tenure.sql.tables.session_state import STATEMENT_CHARS_MAX, state_of
 from tenure.sql.tables.system import time_of
 from tenure.sql.tables.virtual import Rows, VirtualDefinition, define, is_superuser
 
-if TYPE_CHECKING:
-    from tenure.sql.session.execution import Execution
-    from tenure.sql.session.session import Session
 
-
-def definitions() -> Iterator[VirtualDefinition]:
+def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.blockers",
-        _blockers,
+        partial(_blockers, node),
         "What schema changes of any node wait for: leases on versions that are to go. Short waits are not "
         "recorded.",
         ("waiting_node_id", "int8 not null", "The node that waits."),
@@ -43,19 +41,20 @@ def definitions() -> Iterator[VirtualDefinition]:
     )
 
 
-def _blockers(execution: "Execution") -> Rows:
-    """Read as of now, whatever time the transaction reads at: waits are over by the time of its commit."""
-    parts, is_all = execution.session.parts, is_superuser(execution)
-    waits = list(WaitRecords(parts.store.keyspace).list(parts.store.snapshot()))
-    running = transactions_by_number(execution) if waits else {}
+def _blockers(node: NodeView, reader: TableReader) -> Rows:
+    """Read as of now, not of the transaction's time: waits are over by the time of its commit."""
+    store, is_all = node.services.store, is_superuser(reader)
+    waits = list(WaitRecords(store.keyspace).list(store.snapshot()))
+    running = transactions_by_number(node, reader) if waits else {}
     for wait in waits:
-        for blocker in parts.blockers(wait.awaited):
+        for blocker in node.blockers(wait.awaited):
             for awaited in blocker.covered:
-                yield from _blocked(execution, wait, awaited, blocker, running, is_all)
+                yield from _blocked(node, reader, wait, awaited, blocker, running, is_all)
 
 
 def _blocked(
-    execution: "Execution",
+    node: NodeView,
+    reader: TableReader,
     wait: LeaseWait,
     awaited: Awaited,
     blocker: Blocker,
@@ -63,7 +62,7 @@ def _blocked(
     is_all: bool,
 ) -> Iterator[tuple[Datum, ...]]:
     row = blocker.row
-    found = execution.session.parts.catalog.get(execution.session.parts.store.snapshot(), awaited.descriptor)
+    found = node.services.catalog.get(node.services.store.snapshot(), awaited.descriptor)
     what = (
         wait.instance,
         wait.number,
@@ -80,28 +79,31 @@ def _blocked(
         found_there = running.get((row.instance, each.transaction))
         session = None if found_there is None else found_there.session
         shown = each.statement[:STATEMENT_CHARS_MAX] if is_all else None
-        hint = _how_to_end(execution.session, row.instance, each, session, is_all=is_all)
+        hint = _how_to_end(node, row.instance, each, session, user=None if is_all else reader.session.user)
         yield (*what, each.transaction, session, time_of(each.started_at), shown, hint)
     if not named:
         yield (*what, None, None, None, None, None)
 
 
 def _how_to_end(
-    own: "Session", instance: int, holder: LeaseHolder, session: int | None, *, is_all: bool
+    node: NodeView, instance: int, holder: LeaseHolder, session: int | None, *, user: str | None
 ) -> str:
-    """What helps against a transaction that holds a schema change up: one that lasts is mostly idle."""
-    if instance != own.parts.node().instance:
+    """What helps against a transaction that holds a schema change up: one that lasts is mostly idle.
+
+    `user`: the only one whose sessions are named; None: all are.
+    """
+    if instance != node.session_id().instance:
         who = f"SHOW SESSIONS tells what session {session} on node {instance} does"
         return (
             f"{who}; {_LIMIT}" if session is not None else "it ends with the statement or the job that runs"
         )
-    for each in list(own.parts.sessions.values()):
+    for each in list(node.sessions.values()):
         use = None if each.block is None else each.block.begun
         if use is not None and use.number == holder.transaction:
-            is_known = is_all or each.user == own.user
+            is_known = user is None or each.user == user
             who = f"session {each.pid} of user {each.user}" if is_known else "its session"
             what = f"{who} is {state_of(each)}"
-            return what if each.is_active else f"{what}: have it COMMIT or ROLLBACK; {_LIMIT}"
+            return what if each.activity.is_active else f"{what}: have it COMMIT or ROLLBACK; {_LIMIT}"
     return "it ends with the statement or the job that runs"
 
 

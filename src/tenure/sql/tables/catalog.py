@@ -9,8 +9,8 @@ They show the catalog as the transaction sees it: as of its lease, with its own 
 Walk: `sql.tables.all` collects `definitions`; SHOW statements query them.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from tenure.catalog.descriptors.definitions import (
     PUBLIC_SCHEMA,
@@ -29,6 +29,7 @@ from tenure.catalog.descriptors.definitions import Sequence as Sequence_
 from tenure.expr.types.datatype import Datum
 from tenure.expr.types.enums import EnumOf
 from tenure.expr.types.type_names import type_of
+from tenure.sql.session.session_state import TableReader
 from tenure.sql.tables.create_text import (
     column_type,
     constraint_text,
@@ -41,9 +42,6 @@ from tenure.sql.tables.create_text import (
 from tenure.sql.tables.objects import Objects, objects
 from tenure.sql.tables.virtual import Rows, VirtualDefinition, define
 
-if TYPE_CHECKING:
-    from tenure.sql.session.execution import Execution
-
 KINDS = {Table: "table", View: "view", Sequence_: "sequence", EnumType: "type", Schema: "schema"}
 _NAMED = (
     ("database_name", "text not null", "The database."),
@@ -51,22 +49,25 @@ _NAMED = (
 )
 
 
-def _databases(execution: "Execution") -> Rows:
-    for each in objects(execution).of(Database):
+Listed = Callable[[], Iterable[VirtualDefinition]]
+
+
+def _databases(reader: TableReader) -> Rows:
+    for each in objects(reader).of(Database):
         yield each.id, each.name, each.owner, each.comment or None
 
 
-def _schemas(execution: "Execution") -> Rows:
-    known = objects(execution)
+def _schemas(listed: Listed, reader: TableReader) -> Rows:
+    known = objects(reader)
     for each in known.of(Schema):
         yield known.database_of(each), each.name, each.id, each.owner, each.comment or None
-    own = sorted({each.schema for each in execution.session.parts.virtual.all()})
+    own = sorted({each.schema for each in listed()})
     for database in known.of(Database):
         yield from ((database.name, name, None, None, None) for name in own)
 
 
-def _tables(execution: "Execution") -> Rows:
-    known = objects(execution)
+def _tables(reader: TableReader) -> Rows:
+    known = objects(reader)
     found: list[Contained] = [*known.of(Table), *known.of(View), *known.of(Sequence_)]
     for each in found:
         yield (
@@ -82,8 +83,8 @@ def _tables(execution: "Execution") -> Rows:
         )
 
 
-def _columns(execution: "Execution") -> Rows:
-    known = objects(execution)
+def _columns(reader: TableReader) -> Rows:
+    known = objects(reader)
     for table in known.of(Table):
         for place, column in enumerate(visible(table.columns), 1):
             yield (table.id, place, *_column(table, column, known))
@@ -115,8 +116,8 @@ def _indexes_with(table: Table, column: Column) -> Iterator[str]:
             yield index.name
 
 
-def _indexes(execution: "Execution") -> Rows:
-    known = objects(execution)
+def _indexes(reader: TableReader) -> Rows:
+    known = objects(reader)
     for table in known.of(Table):
         for index in visible(table.indexes):
             text = index_text(table, index, known)
@@ -136,8 +137,8 @@ def _indexes(execution: "Execution") -> Rows:
                 )
 
 
-def _constraints(execution: "Execution") -> Rows:
-    known = objects(execution)
+def _constraints(reader: TableReader) -> Rows:
+    known = objects(reader)
     for table in known.of(Table):
         for index in visible(table.indexes):
             if index.is_constraint or (index.id == table.primary and not _is_hidden(table, index)):
@@ -156,15 +157,15 @@ def _is_hidden(table: Table, index: Index) -> bool:
     return any(table.column(part.column).is_hidden for part in index.parts)
 
 
-def _enums(execution: "Execution") -> Rows:
-    known = objects(execution)
+def _enums(reader: TableReader) -> Rows:
+    known = objects(reader)
     for each in known.of(EnumType):
         labels = EnumOf(TypeRef(each.name, enum=each.id), each).labels
         yield known.database_of(each), known.schema_of(each), each.name, each.id, labels, each.owner
 
 
-def _sequences(execution: "Execution") -> Rows:
-    known = objects(execution)
+def _sequences(reader: TableReader) -> Rows:
+    known = objects(reader)
     for each in known.of(Sequence_):
         yield (
             known.database_of(each),
@@ -182,8 +183,8 @@ def _sequences(execution: "Execution") -> Rows:
         )
 
 
-def _create_statements(execution: "Execution") -> Rows:
-    known = objects(execution)
+def _create_statements(reader: TableReader) -> Rows:
+    known = objects(reader)
     for each in known.of(Schema):
         yield known.database_of(each), each.name, each.name, each.id, "schema", _text(statements(each, known))
     found: list[Contained] = [*known.of(EnumType), *known.of(Sequence_), *known.of(Table), *known.of(View)]
@@ -192,8 +193,8 @@ def _create_statements(execution: "Execution") -> Rows:
         yield known.database_of(one), schema, one.name, one.id, KINDS[type(one)], text
 
 
-def _dump(execution: "Execution") -> Rows:
-    for place, (database, kind, text) in enumerate(_ordered(objects(execution)), 1):
+def _dump(reader: TableReader) -> Rows:
+    for place, (database, kind, text) in enumerate(_ordered(objects(reader)), 1):
         yield database, place, kind, f"{text};"
 
 
@@ -219,32 +220,33 @@ def _ordered(known: Objects) -> Iterator[tuple[str, str, str]]:
         yield from ((known.database_of(view), "view", text) for text in statements(view, known))
 
 
-def _text(made: list[str]) -> str:
-    return ";\n".join(made) + ";"
+def _text(statements: list[str]) -> str:
+    return ";\n".join(statements) + ";"
 
 
-def _system_tables(execution: "Execution") -> Rows:
-    for each in execution.session.parts.virtual.all():
+def _system_tables(listed: Listed, reader: TableReader) -> Rows:
+    for each in listed():
         yield each.schema, each.name, each.key or None, each.is_restricted, each.about
 
 
-def _system_columns(execution: "Execution") -> Rows:
-    for each in execution.session.parts.virtual.all():
+def _system_columns(listed: Listed, reader: TableReader) -> Rows:
+    for each in listed():
         notes = each.notes or ("",) * len(each.columns)
         for place, (column, note) in enumerate(zip(each.columns, notes, strict=True), 1):
             is_nullable = column.name not in each.required
             yield each.schema, each.name, place, column.name, column.type.sql_name, is_nullable, note
 
 
-def definitions() -> Iterator[VirtualDefinition]:
-    yield from _places()
+def definitions(listed: Listed) -> Iterator[VirtualDefinition]:
+    """`listed` gives all system tables, these among them."""
+    yield from _places(listed)
     yield from _of_tables()
     yield from _others()
     yield from _texts()
-    yield from _of_system()
+    yield from _of_system(listed)
 
 
-def _places() -> Iterator[VirtualDefinition]:
+def _places(listed: Listed) -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.databases",
         _databases,
@@ -257,7 +259,7 @@ def _places() -> Iterator[VirtualDefinition]:
     )
     yield define(
         "tenure_internal.schemas",
-        _schemas,
+        partial(_schemas, listed),
         "The schemas of all databases; those of system tables are in every one.",
         ("database_name", "text not null", "The database."),
         ("schema_name", "text not null", "The name."),
@@ -386,10 +388,10 @@ def _texts() -> Iterator[VirtualDefinition]:
     )
 
 
-def _of_system() -> Iterator[VirtualDefinition]:
+def _of_system(listed: Listed) -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.system_tables",
-        _system_tables,
+        partial(_system_tables, listed),
         "All system tables.",
         ("schema_name", "text not null", "The schema."),
         ("table_name", "text not null", "The name."),
@@ -400,7 +402,7 @@ def _of_system() -> Iterator[VirtualDefinition]:
     )
     yield define(
         "tenure_internal.system_columns",
-        _system_columns,
+        partial(_system_columns, listed),
         "The columns of all system tables.",
         ("schema_name", "text not null", "The schema."),
         ("table_name", "text not null", "The table."),

@@ -6,23 +6,22 @@ Walk: `sql.tables.all` collects it; SHOW MEMORY queries it.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from functools import partial
 
 from tenure.base.memory import Account
+from tenure.sql.session.session_state import TableReader
+from tenure.sql.tables.node_view import NodeView
 from tenure.sql.tables.virtual import Rows, VirtualDefinition, define, is_superuser
 
-if TYPE_CHECKING:
-    from tenure.sql.session.execution import Execution
 
-
-def _memory(execution: "Execution") -> Rows:
-    own, is_all = execution.session, is_superuser(execution)
-    memory = own.parts.memory
+def _memory(node: NodeView, reader: TableReader) -> Rows:
+    own, is_all = reader.session, is_superuser(reader)
+    memory = node.services.memory
     yield ("node", None, None, *_account(memory.node), memory.process.now_bytes())
     for user, account in sorted(memory.users().items()):
         if is_all or user == own.user:
             yield ("user", user, None, *_account(account), None)
-    for each in list(own.parts.sessions.values()):
+    for each in list(node.sessions.values()):
         if is_all or each.user == own.user:
             yield ("session", each.user, each.number, *_account(each.memory.account), None)
 
@@ -31,10 +30,10 @@ def _account(account: Account) -> tuple[int, int, int, str]:
     return account.held_bytes, account.peak_bytes, account.limit_bytes, account.setting
 
 
-def definitions() -> Iterator[VirtualDefinition]:
+def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.memory",
-        _memory,
+        partial(_memory, node),
         "How much memory this node, its users and their sessions hold, with all that is below them.",
         ("level", "text not null", "node, user or session."),
         ("user_name", "text", "Whose it is; null of the node."),

@@ -10,7 +10,7 @@ Walk: `sql.tables.all` collects `definitions`; SHOW statements query them.
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from functools import partial
 
 from tenure.base.settings import AnySetting
 from tenure.catalog.descriptors.definitions import Database, EnumType, Schema, Table, View
@@ -25,29 +25,27 @@ from tenure.kv.keys import SETTINGS
 from tenure.kv.records import Records
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
-from tenure.sql.session.session_facts import VERSION, session_bytes
+from tenure.sql.execution.session_facts import VERSION, session_bytes
+from tenure.sql.session.services import Services
+from tenure.sql.session.session_state import TableReader
 from tenure.sql.tables import blockers as blocker_tables
 from tenure.sql.tables import running
 from tenure.sql.tables.job_status import awaited_by_job, fraction, running_status
+from tenure.sql.tables.node_view import NodeView
 from tenure.sql.tables.session_state import STATEMENT_CHARS_MAX
 from tenure.sql.tables.system import decimal_of, time_of
 from tenure.sql.tables.virtual import Rows, VirtualDefinition, define, is_superuser
 
-if TYPE_CHECKING:
-    from tenure.sql.session.execution import Execution
-    from tenure.sql.session.services import Parts
-
-
 # Leases
 
 
-def _leases(execution: "Execution") -> Rows:
-    parts = execution.session.parts
-    uses = parts.leases.uses()
-    for lease in _held(uses, parts.leases.peek()):
+def _leases(node: NodeView, reader: TableReader) -> Rows:
+    leases = node.services.leases
+    uses = leases.uses()
+    for lease in _held(uses, leases.peek()):
         bound = sum(1 for use in uses if use.lease is lease)
         yield (
-            parts.node().instance,
+            node.session_id().instance,
             decimal_of(lease.at),
             session_bytes(lease.session.id),
             decimal_of(lease.frontier_at),
@@ -72,8 +70,8 @@ _KINDS = {
 }
 
 
-def _descriptor_cache(execution: "Execution") -> Rows:
-    newest = execution.session.parts.leases.newest
+def _descriptor_cache(node: NodeView, reader: TableReader) -> Rows:
+    newest = node.services.leases.newest
     if newest is None:
         return
     lease_at = decimal_of(newest.at)
@@ -85,27 +83,26 @@ def _descriptor_cache(execution: "Execution") -> Rows:
 # Plans
 
 
-def _plan_cache(execution: "Execution") -> Rows:
-    session, is_all = execution.session, is_superuser(execution)
-    for key, made in session.parts.plans.entries():
+def _plan_cache(node: NodeView, reader: TableReader) -> Rows:
+    session, is_all = reader.session, is_superuser(reader)
+    for key, plan in node.plans.entries():
         if is_all or key.path.user == session.user:
             yield (
                 key.text[:STATEMENT_CHARS_MAX],
                 key.path.user,
                 key.path.database,
                 key.path.schemas,
-                type(made.statement).__name__.lower(),
-                made.used_ids,
+                type(plan.statement).__name__.lower(),
+                plan.used_ids,
             )
 
 
 # The cluster
 
 
-def _nodes(execution: "Execution") -> Rows:
-    parts = execution.session.parts
-    sessions = Sessions(parts.store.keyspace)
-    source, own = execution.block.source, parts.node().instance
+def _nodes(node: NodeView, reader: TableReader) -> Rows:
+    sessions = Sessions(node.services.store.keyspace)
+    source, own = reader.block.source, node.session_id().instance
     expirations = {each.id.instance: each.expires_at for each in sessions.list(source)}
     for each in sessions.instances.scan(source):
         expires_at = expirations.get(each.id)
@@ -117,19 +114,19 @@ def _nodes(execution: "Execution") -> Rows:
             each.draining,
             None if expires_at is None else time_of(expires_at),
             each.id == own,
-            parts.long_turns.count if each.id == own else None,
+            node.long_turns.count if each.id == own else None,
         )
 
 
-def _jobs(execution: "Execution") -> Rows:
-    return jobs_at(execution, execution.block.source)
+def _jobs(reader: TableReader) -> Rows:
+    return jobs_at(reader, reader.block.source)
 
 
-def jobs_at(execution: "Execution", source: Transaction | Snapshot) -> Rows:
+def jobs_at(reader: TableReader, source: Transaction | Snapshot) -> Rows:
     """The jobs that the session's user may know of."""
-    session, is_all = execution.session, is_superuser(execution)
-    trouble, awaited = session.parts.spark_trouble(), _awaited(session.parts)
-    for job, control, progress in session.parts.jobs.list(source):
+    session, is_all = reader.session, is_superuser(reader)
+    trouble, awaited = session.services.spark_trouble(), _awaited(session.services)
+    for job, control, progress in session.services.jobs.list(source):
         if is_all or job.owner == session.user:
             yield (
                 job.id,
@@ -148,18 +145,18 @@ def jobs_at(execution: "Execution", source: Transaction | Snapshot) -> Rows:
             )
 
 
-def _awaited(parts: "Parts") -> dict[int, list[str]]:
+def _awaited(services: Services) -> dict[int, list[str]]:
     """As of now: a wait is a matter of seconds."""
-    now = parts.store.snapshot()
-    waits = WaitRecords(parts.store.keyspace).list(now)
-    return awaited_by_job(waits, lambda id: parts.catalog.get(now, id))
+    now = services.store.snapshot()
+    waits = WaitRecords(services.store.keyspace).list(now)
+    return awaited_by_job(waits, lambda id: services.catalog.get(now, id))
 
 
-def _cluster_settings(execution: "Execution") -> Rows:
-    parts = execution.session.parts
-    records = Records(parts.store.keyspace, SETTINGS, StoredSetting, key=("name",))
-    stored = {each.name: each.text for each in records.scan(execution.block.source)}
-    current = parts.settings.current()
+def _cluster_settings(reader: TableReader) -> Rows:
+    services = reader.session.services
+    records = Records(services.store.keyspace, SETTINGS, StoredSetting, key=("name",))
+    stored = {each.name: each.text for each in records.scan(reader.block.source)}
+    current = services.settings.current()
     for setting in sorted(current, key=lambda each: each.name):
         text = stored.get(setting.name) or current.text(setting.name)
         yield (
@@ -178,16 +175,15 @@ def _kind(setting: AnySetting) -> str:
     return {bool: "bool", int: "integer", float: "float", str: "text"}[setting.kind.python_type]
 
 
-def _build_info(execution: "Execution") -> Rows:
-    parts = execution.session.parts
+def _build_info(node: NodeView, reader: TableReader) -> Rows:
     yield "version", VERSION
     yield "program", str(PROGRAM)
-    yield "instance", str(parts.node().instance)
-    yield "started", str(datetime.fromtimestamp(parts.started_micros / 1_000_000, UTC))
+    yield "instance", str(node.session_id().instance)
+    yield "started", str(datetime.fromtimestamp(node.services.started_micros / 1_000_000, UTC))
 
 
-def _users(execution: "Execution") -> Rows:
-    for each in execution.session.parts.users.all(execution.block.source):
+def _users(reader: TableReader) -> Rows:
+    for each in reader.session.services.users.all(reader.block.source):
         options = [
             word
             for word, is_so in (("SUPERUSER", each.is_superuser), ("NOLOGIN", not each.can_login))
@@ -196,18 +192,18 @@ def _users(execution: "Execution") -> Rows:
         yield each.name, ", ".join(options), ()
 
 
-def definitions() -> Iterator[VirtualDefinition]:
-    yield from running.definitions()
-    yield from _of_leases()
-    yield from _of_plans()
-    yield from _of_cluster()
-    yield from _of_program()
+def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
+    yield from running.definitions(node)
+    yield from _of_leases(node)
+    yield from _of_plans(node)
+    yield from _of_cluster(node)
+    yield from _of_program(node)
 
 
-def _of_leases() -> Iterator[VirtualDefinition]:
+def _of_leases(node: NodeView) -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.leases",
-        _leases,
+        partial(_leases, node),
         "The schema leases that this node uses.",
         ("node_id", "int8 not null", "This node's instance id."),
         ("lease_at", "numeric not null", "The time as of which the lease stands for the catalog."),
@@ -220,7 +216,7 @@ def _of_leases() -> Iterator[VirtualDefinition]:
     )
     yield define(
         "tenure_internal.descriptor_cache",
-        _descriptor_cache,
+        partial(_descriptor_cache, node),
         "The catalog in this node's memory, as of its newest lease.",
         ("id", "int8 not null", "The descriptor's id."),
         ("kind", "text not null", "database, schema, table, view, sequence or type."),
@@ -231,13 +227,13 @@ def _of_leases() -> Iterator[VirtualDefinition]:
         ("lease_at", "numeric not null", "The time of the lease."),
         key=("id",),
     )
-    yield from blocker_tables.definitions()
+    yield from blocker_tables.definitions(node)
 
 
-def _of_plans() -> Iterator[VirtualDefinition]:
+def _of_plans(node: NodeView) -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.plan_cache",
-        _plan_cache,
+        partial(_plan_cache, node),
         "Statements whose plans this node keeps, the oldest first; constants are lifted out of them.",
         ("statement", "text not null", "The text."),
         ("user_name", "text not null", "For whom names were looked up."),
@@ -248,10 +244,10 @@ def _of_plans() -> Iterator[VirtualDefinition]:
     )
 
 
-def _of_cluster() -> Iterator[VirtualDefinition]:
+def _of_cluster(node: NodeView) -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.nodes",
-        _nodes,
+        partial(_nodes, node),
         "The nodes of the cluster.",
         ("node_id", "int8 not null", "The instance id."),
         ("address", "text not null", "Where it serves SQL."),
@@ -288,7 +284,7 @@ def _of_cluster() -> Iterator[VirtualDefinition]:
     )
 
 
-def _of_program() -> Iterator[VirtualDefinition]:
+def _of_program(node: NodeView) -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.cluster_settings",
         _cluster_settings,
@@ -303,7 +299,7 @@ def _of_program() -> Iterator[VirtualDefinition]:
     )
     yield define(
         "tenure_internal.build_info",
-        _build_info,
+        partial(_build_info, node),
         "This node's program.",
         ("field", "text not null", "What is told."),
         ("value", "text not null", "How it is."),

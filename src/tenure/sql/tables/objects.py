@@ -1,4 +1,4 @@
-"""All objects of the catalog as a transaction sees them, for whoever lists them.
+"""All objects of the catalog as a transaction sees them.
 
     the lease's catalog, as names are resolved in it  +  the transaction's own draft
     AS OF SYSTEM TIME: the catalog of then
@@ -9,13 +9,11 @@ Walk: the catalog's tables of tenure_internal ask for `objects`.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Contained, Database, DescriptorState, Schema
+from tenure.sql.session.session_state import TableReader
 from tenure.sql.text.quoting import quoted
-
-if TYPE_CHECKING:
-    from tenure.sql.session.execution import Execution
 
 D = TypeVar("D", bound=AnyDescriptor)
 
@@ -52,17 +50,17 @@ class Objects:
         return f"{quoted(self.schema_of(each))}.{quoted(each.name)}"
 
 
-def objects(execution: "Execution") -> Objects:
-    found = {each.id: each for each in _known(execution)}
-    if execution.block.past is None:
-        found.update(execution.block.use.draft.descriptors)
+def objects(reader: TableReader) -> Objects:
+    found = {each.id: each for each in _known(reader)}
+    if reader.block.past is None:
+        found.update(reader.block.use.draft.descriptors)
     return Objects({id: each for id, each in found.items() if each.state is not DescriptorState.DROPPED})
 
 
-def _known(execution: "Execution") -> Iterator[AnyDescriptor]:
-    block, parts = execution.block, execution.session.parts
+def _known(reader: TableReader) -> Iterator[AnyDescriptor]:
+    block = reader.block
     lease = None if block.past is not None else block.use.lease
     if lease is None:
-        yield from parts.catalog.list(block.source)
+        yield from reader.session.services.catalog.list(block.source)
         return
     yield from lease.version.descriptors()

@@ -2,21 +2,18 @@
 
 Object numbers are descriptor ids, so `pg_namespace.oid` is a schema's id and `pg_class.oid` a table's.
 
-Walk: `node.py` lists these among the system tables; `sql.tables.virtual` finds them.
+Walk: `sql.tables.all` lists these among the system tables; `sql.tables.virtual` finds them.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from tenure.catalog.descriptors.definitions import EnumType, Schema, Sequence, Table, TypeRef, View, visible
 from tenure.expr.types.system_types import ENUM_ARRAY_OIDS_FROM, ENUM_OIDS_FROM, TYPE_OIDS
 from tenure.expr.types.type_names import type_of
 from tenure.sql.plans.plan import OutputColumn
+from tenure.sql.session.session_state import TableReader
 from tenure.sql.tables.objects import objects
 from tenure.sql.tables.virtual import Rows, VirtualDefinition
-
-if TYPE_CHECKING:
-    from tenure.sql.session.execution import Execution
 
 OID, NAME, CHAR, BOOL, INT2, INT4 = (
     type_of(TypeRef(name)) for name in ("oid", "name", '"char"', "bool", "int2", "int4")
@@ -28,16 +25,16 @@ ROOT_OID = 10
 """PostgreSQL's number of the first superuser; users have no numbers of their own yet."""
 
 
-def _namespaces(execution: "Execution") -> Rows:
-    database = execution.session.database
-    for each in objects(execution).of(Schema):
+def _namespaces(reader: TableReader) -> Rows:
+    database = reader.session.database
+    for each in objects(reader).of(Schema):
         if each.database == database:
             yield each.id, each.name, ROOT_OID
 
 
-def _classes(execution: "Execution") -> Rows:
-    found = objects(execution)
-    database = execution.session.database
+def _classes(reader: TableReader) -> Rows:
+    found = objects(reader)
+    database = reader.session.database
     for table in found.of(Table):
         if table.database == database:
             columns = sum(1 for each in visible(table.columns) if not each.is_hidden)
@@ -50,21 +47,21 @@ def _classes(execution: "Execution") -> Rows:
             yield sequence.id, sequence.name, sequence.schema, ROOT_OID, "S", "p", 3, False, False
 
 
-def _types(execution: "Execution") -> Rows:
+def _types(reader: TableReader) -> Rows:
     for name, (oid, array) in TYPE_OIDS.items():
         shown = _OWN_NAMES.get(name, name.strip('"'))
         yield oid, shown, CATALOG_OID, "b", ",", 0, array
         if array:
             yield array, f"_{shown}", CATALOG_OID, "b", ",", oid, 0
-    database = execution.session.database
-    for each in objects(execution).of(EnumType):
+    database = reader.session.database
+    for each in objects(reader).of(EnumType):
         if each.database == database:
             oid, array = ENUM_OIDS_FROM + each.id, ENUM_ARRAY_OIDS_FROM + each.id
             yield oid, each.name, each.schema, "e", ",", 0, array
             yield array, f"_{each.name}", each.schema, "b", ",", oid, 0
 
 
-def _nothing(execution: "Execution") -> Rows:
+def _nothing(reader: TableReader) -> Rows:
     return ()
 
 

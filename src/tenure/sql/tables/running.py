@@ -16,7 +16,8 @@ Walk: `sql.tables.node` lists the definitions; they ask `cluster.inquiries`; `fr
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import Table
@@ -25,6 +26,8 @@ from tenure.cluster.locks.table_holds import table_of
 from tenure.kv.encoding import decode
 from tenure.kv.keys import ADVISORY_LOCKS, TABLE_LOCKS
 from tenure.kv.records import Record, pack, replace, unpack
+from tenure.sql.session.session_state import SessionState, TableReader
+from tenure.sql.tables.node_view import NodeView
 from tenure.sql.tables.objects import Objects, objects
 from tenure.sql.tables.session_state import STATEMENT_CHARS_MAX, state_of
 from tenure.sql.tables.system import decimal_of, time_of
@@ -32,11 +35,6 @@ from tenure.sql.tables.virtual import Rows, VirtualDefinition, define, is_superu
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import key_text
 from tenure.table.rows import key_values
-
-if TYPE_CHECKING:
-    from tenure.sql.session.execution import Execution
-    from tenure.sql.session.services import Parts
-    from tenure.sql.session.session import Session
 
 R = TypeVar("R", bound=Record)
 
@@ -85,13 +83,13 @@ class Subject(NamedTuple):
 
     name: str
     record: type[Record]
-    list: "Callable[[Parts], Iterator[Record]]"
+    list: Callable[[NodeView], Iterator[Record]]
 
 
-def answer(parts: "Parts", name: str) -> list[bytes]:
+def answer(node: NodeView, name: str) -> list[bytes]:
     """What this node says to another one that asks; about what it does not know, nothing."""
     subject = SUBJECTS.get(name)
-    return [] if subject is None else [pack(_cut(each)) for each in subject.list(parts)]
+    return [] if subject is None else [pack(_cut(each)) for each in subject.list(node)]
 
 
 def _cut(record: Record) -> Record:
@@ -102,15 +100,16 @@ def _cut(record: Record) -> Record:
             return record
 
 
-def _everywhere(execution: "Execution", name: str, kind: type[R]) -> Iterator[tuple[int, R | None]]:
+def _everywhere(
+    node: NodeView, reader: TableReader, name: str, kind: type[R]
+) -> Iterator[tuple[int, R | None]]:
     """What all nodes tell, each with its instance id; None of one that does not answer."""
-    session = execution.session
-    parts, subject = session.parts, SUBJECTS[name]
-    own = parts.node().instance
-    for each in subject.list(parts):
+    session, subject = reader.session, SUBJECTS[name]
+    own = node.session_id().instance
+    for each in subject.list(node):
         assert isinstance(each, kind)
         yield own, each
-    answers = parts.ask(name, session.check)
+    answers = node.ask(name, session.check)
     for instance, items in answers.items.items():
         for item in items:
             yield instance, unpack(item, kind)
@@ -122,8 +121,8 @@ def _everywhere(execution: "Execution", name: str, kind: type[R]) -> Iterator[tu
 # Sessions
 
 
-def _list_sessions(parts: "Parts") -> Iterator[RunningSession]:
-    for each in list(parts.sessions.values()):
+def _list_sessions(node: NodeView) -> Iterator[RunningSession]:
+    for each in list(node.sessions.values()):
         block = each.block
         yield RunningSession(
             each.pid,
@@ -132,15 +131,15 @@ def _list_sessions(parts: "Parts") -> Iterator[RunningSession]:
             each.database_name,
             each.variables["application_name"],
             state_of(each),
-            each.statement[:STATEMENT_CHARS_MAX],
-            each.active_since_micros,
+            each.activity.statement[:STATEMENT_CHARS_MAX],
+            each.activity.since_micros,
             0 if block is None else block.now_micros,
         )
 
 
-def _sessions(execution: "Execution") -> Rows:
-    own, is_all = execution.session, is_superuser(execution)
-    for instance, each in _everywhere(execution, "sessions", RunningSession):
+def _sessions(node: NodeView, reader: TableReader) -> Rows:
+    own, is_all = reader.session, is_superuser(reader)
+    for instance, each in _everywhere(node, reader, "sessions", RunningSession):
         if each is None:
             yield instance, 0, "", "", "", "", NOT_ANSWERING, None, None, None
         elif is_all or each.user == own.user:
@@ -165,9 +164,9 @@ def _moment(micros: int) -> datetime | None:
 # Transactions
 
 
-def _list_transactions(parts: "Parts") -> Iterator[RunningTransaction]:
-    by_use = {block.begun: each for each in list(parts.sessions.values()) if (block := each.block)}
-    for use in parts.leases.uses():
+def _list_transactions(node: NodeView) -> Iterator[RunningTransaction]:
+    by_use = {block.begun: each for each in list(node.sessions.values()) if (block := each.block)}
+    for use in node.services.leases.uses():
         session = by_use.get(use)
         yield RunningTransaction(
             use.number,
@@ -181,9 +180,9 @@ def _list_transactions(parts: "Parts") -> Iterator[RunningTransaction]:
         )
 
 
-def _transactions(execution: "Execution") -> Rows:
-    own, is_all = execution.session, is_superuser(execution)
-    for instance, each in _everywhere(execution, "transactions", RunningTransaction):
+def _transactions(node: NodeView, reader: TableReader) -> Rows:
+    own, is_all = reader.session, is_superuser(reader)
+    for instance, each in _everywhere(node, reader, "transactions", RunningTransaction):
         if each is not None and (is_all or each.user == own.user):
             yield (
                 instance,
@@ -198,27 +197,27 @@ def _transactions(execution: "Execution") -> Rows:
             )
 
 
-def transactions_by_number(execution: "Execution") -> dict[tuple[int, int], RunningTransaction]:
+def transactions_by_number(node: NodeView, reader: TableReader) -> dict[tuple[int, int], RunningTransaction]:
     """The transactions of all nodes, by instance id and number."""
-    found = _everywhere(execution, "transactions", RunningTransaction)
+    found = _everywhere(node, reader, "transactions", RunningTransaction)
     return {(instance, each.number): each for instance, each in found if each is not None}
 
 
 # Locks
 
 
-def _list_locks(parts: "Parts") -> Iterator[ShownLock]:
-    owners = _owners(list(parts.sessions.values()))
-    for each in parts.locks.standings():
+def _list_locks(node: NodeView) -> Iterator[ShownLock]:
+    owners = _owners(list(node.sessions.values()))
+    for each in node.services.locks.standings():
         session = owners.get(each.owner.number)
         yield _locked(each, session)
 
 
-def _owners(sessions: "Sequence[Session]") -> "dict[int, Session]":
-    return {owner.number: each for each in sessions if (owner := each.surroundings.lock_owner) is not None}
+def _owners(sessions: "Sequence[SessionState]") -> "dict[int, SessionState]":
+    return {owner.number: each for each in sessions if (owner := each.locks.known_owner) is not None}
 
 
-def _locked(standing: Standing, session: "Session | None") -> ShownLock:
+def _locked(standing: Standing, session: SessionState | None) -> ShownLock:
     name = standing.name
     return ShownLock(
         None if session is None else session.pid,
@@ -231,15 +230,15 @@ def _locked(standing: Standing, session: "Session | None") -> ShownLock:
     )
 
 
-def _locks(execution: "Execution") -> Rows:
-    own, is_all, known = execution.session, is_superuser(execution), objects(execution)
-    for instance, each in _everywhere(execution, "locks", ShownLock):
+def _locks(node: NodeView, reader: TableReader) -> Rows:
+    own, is_all, known = reader.session, is_superuser(reader), objects(reader)
+    for instance, each in _everywhere(node, reader, "locks", ShownLock):
         if each is not None:
             is_shown = is_all or each.user == own.user
             yield (
                 instance,
                 each.session,
-                *_what(execution, each, known, is_shown),
+                *_what(reader, each, known, is_shown),
                 each.mode,
                 each.is_held,
                 time_of(each.started_at),
@@ -247,7 +246,7 @@ def _locks(execution: "Execution") -> Rows:
 
 
 def _what(
-    execution: "Execution", locked: ShownLock, known: Objects, is_shown: bool
+    reader: TableReader, locked: ShownLock, known: Objects, is_shown: bool
 ) -> tuple[str, str | None, str | None]:
     """Kind, table and key of a lock."""
     if locked.table == ADVISORY_LOCKS:
@@ -255,12 +254,12 @@ def _what(
         return "advisory", None, ", ".join(map(str, numbers))
     if locked.table == TABLE_LOCKS:
         return "table", _table_name(known, table_of(locked.key)), None
-    keyspace = execution.session.parts.store.keyspace
+    keyspace = reader.session.services.store.keyspace
     id, index = keyspace.table_and_index(locked.key[:HEAD_BYTES])
     table, name = known.by_id.get(id), _table_name(known, id)
     if not isinstance(table, Table):
         return "row", None, None
-    layout = execution.block.layout(table)
+    layout = reader.block.layout(table)
     keyed = layout.indexes.get(index)
     if keyed is None or not is_shown:
         return "row", name, None
@@ -282,10 +281,10 @@ SUBJECTS = {
 }
 
 
-def definitions() -> Iterator[VirtualDefinition]:
+def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.sessions",
-        _sessions,
+        partial(_sessions, node),
         "The SQL sessions of all nodes. A node that does not answer has one row.",
         ("node_id", "int8 not null", "The node's instance id."),
         ("session_id", "int8 not null", "The session: its pg_backend_pid()."),
@@ -305,7 +304,7 @@ def definitions() -> Iterator[VirtualDefinition]:
     )
     yield define(
         "tenure_internal.transactions",
-        _transactions,
+        partial(_transactions, node),
         "The transactions of all nodes that use the catalog.",
         ("node_id", "int8 not null", "The node's instance id."),
         ("number", "int8 not null", "The number that SHOW BLOCKERS tells, on that node."),
@@ -320,7 +319,7 @@ def definitions() -> Iterator[VirtualDefinition]:
     )
     yield define(
         "tenure_internal.locks",
-        _locks,
+        partial(_locks, node),
         "Row, table and advisory locks of all nodes.",
         ("node_id", "int8 not null", "The node's instance id."),
         ("session_id", "int8", "The SQL session that holds or awaits it: its pg_backend_pid()."),

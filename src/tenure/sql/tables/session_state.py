@@ -3,20 +3,16 @@
 Walk: `sql.tables.node` and `sql.tables.blockers` show it.
 """
 
-from typing import TYPE_CHECKING
-
 from tenure.sql.session.answers import BlockStatus
-
-if TYPE_CHECKING:
-    from tenure.sql.session.session import Session
+from tenure.sql.session.session_state import SessionState
 
 STATEMENT_CHARS_MAX = 10_000
 """How much of a statement is shown: some are megabytes."""
 
 
-def state_of(session: "Session") -> str:
+def state_of(session: SessionState) -> str:
     """As PostgreSQL's pg_stat_activity has it."""
-    if session.is_active:
+    if session.activity.is_active:
         return "active"
     match session.status:
         case BlockStatus.IN_TRANSACTION:

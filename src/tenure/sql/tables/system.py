@@ -11,13 +11,12 @@ Rows are read at the transaction's own time, and are part of what its commit is 
 node session is sixteen bytes, the instance id and the epoch; a timestamp is the decimal that AS OF SYSTEM
 TIME takes. Passwords' verifiers are not shown to anybody.
 
-Walk: `node.py` hands `definitions()` to `VirtualTables`; a statement that names one asks for its rows.
+Walk: `sql.tables.all` asks for the `definitions`; a statement that names one asks for its rows.
 """
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from tenure.base.timestamp import Timestamp, logical_of, micros_of, to_text
 from tenure.catalog.descriptors.protection_meta import protection_meta
@@ -29,12 +28,10 @@ from tenure.cluster.sessions.session_records import Sessions
 from tenure.cluster.settings import StoredSetting
 from tenure.kv.keys import DESCRIPTORS, SETTINGS
 from tenure.kv.records import Records
-from tenure.sql.session.session_facts import session_bytes
+from tenure.sql.execution.session_facts import session_bytes
+from tenure.sql.session.session_state import TableReader
 from tenure.sql.tables.job_status import fraction
 from tenure.sql.tables.virtual import Rows, VirtualDefinition, define
-
-if TYPE_CHECKING:
-    from tenure.sql.session.execution import Execution
 
 
 def decimal_of(at: Timestamp) -> Decimal:
@@ -50,52 +47,52 @@ def time_of(at: Timestamp) -> datetime | None:
 # Catalog
 
 
-def _descriptors(execution: "Execution") -> Rows:
-    catalog, source = execution.session.parts.catalog, execution.block.source
-    span = execution.session.parts.store.keyspace.table_span(DESCRIPTORS)
+def _descriptors(reader: TableReader) -> Rows:
+    catalog, source = reader.session.services.catalog, reader.block.source
+    span = reader.session.services.store.keyspace.table_span(DESCRIPTORS)
     for key, value in source.scan(span):
         (id,) = catalog.columns_of(key)
         yield id, value
 
 
-def _names(execution: "Execution") -> Rows:
-    for each in execution.session.parts.catalog.names(execution.block.source):
+def _names(reader: TableReader) -> Rows:
+    for each in reader.session.services.catalog.names(reader.block.source):
         yield each.database, each.schema, each.name, each.id
 
 
-def _zones(execution: "Execution") -> Rows:
-    keyspace = execution.session.parts.store.keyspace
-    for each in zones(keyspace).scan(execution.block.source):
+def _zones(reader: TableReader) -> Rows:
+    keyspace = reader.session.services.store.keyspace
+    for each in zones(keyspace).scan(reader.block.source):
         yield each.descriptor, each.index, each.gc_ttl_seconds
 
 
 # Leases and liveness
 
 
-def _schema_leases(execution: "Execution") -> Rows:
-    keyspace = execution.session.parts.store.keyspace
-    for each in LeaseRows(keyspace, Sessions(keyspace)).list(execution.block.source):
+def _schema_leases(reader: TableReader) -> Rows:
+    keyspace = reader.session.services.store.keyspace
+    for each in LeaseRows(keyspace, Sessions(keyspace)).list(reader.block.source):
         wall, logical = micros_of(each.lease_at), logical_of(each.lease_at)
         yield each.instance, int(each.epoch_at), wall, logical, each.descriptors
 
 
-def _expiring_leases(execution: "Execution") -> Rows:
-    parts = execution.session.parts
-    for each in OldLeaseRows(parts.store.keyspace, parts.catalog).list(execution.block.source):
+def _expiring_leases(reader: TableReader) -> Rows:
+    services = reader.session.services
+    for each in OldLeaseRows(services.store.keyspace, services.catalog).list(reader.block.source):
         yield each.descriptor, each.version, each.instance, time_of(each.expires_at)
 
 
-def _liveness(execution: "Execution") -> Rows:
-    sessions = Sessions(execution.session.parts.store.keyspace)
-    for each in sessions.list(execution.block.source):
+def _liveness(reader: TableReader) -> Rows:
+    sessions = Sessions(reader.session.services.store.keyspace)
+    for each in sessions.list(reader.block.source):
         yield session_bytes(each.id), decimal_of(each.expires_at)
 
 
-def _instances(execution: "Execution") -> Rows:
-    sessions = Sessions(execution.session.parts.store.keyspace)
+def _instances(reader: TableReader) -> Rows:
+    sessions = Sessions(reader.session.services.store.keyspace)
     # Their epochs are stamped at the commit, as those of sessions are: together they are the session's id.
-    ids = {each.id.instance: each.id for each in sessions.list(execution.block.source)}
-    for each in sessions.instances.scan(execution.block.source):
+    ids = {each.id.instance: each.id for each in sessions.list(reader.block.source)}
+    for each in sessions.instances.scan(reader.block.source):
         session = ids.get(each.id)
         yield (
             each.id,
@@ -110,8 +107,8 @@ def _instances(execution: "Execution") -> Rows:
 # Jobs
 
 
-def _jobs(execution: "Execution") -> Rows:
-    for job, control, progress in execution.session.parts.jobs.list(execution.block.source):
+def _jobs(reader: TableReader) -> Rows:
+    for job, control, progress in reader.session.services.jobs.list(reader.block.source):
         is_claimed = control.claim != NOBODY
         yield (
             job.id,
@@ -135,27 +132,27 @@ def _jobs(execution: "Execution") -> Rows:
 # Retention
 
 
-def _protection_meta(execution: "Execution") -> Rows:
-    found = protection_meta(execution.session.parts.store.keyspace).get(execution.block.source)
+def _protection_meta(reader: TableReader) -> Rows:
+    found = protection_meta(reader.session.services.store.keyspace).get(reader.block.source)
     if found is not None:
         yield True, found.version, found.records, found.spans, found.bytes
 
 
-def _nothing(execution: "Execution") -> Rows:
+def _nothing(reader: TableReader) -> Rows:
     return ()
 
 
 # Cluster
 
 
-def _settings(execution: "Execution") -> Rows:
-    records = Records(execution.session.parts.store.keyspace, SETTINGS, StoredSetting, key=("name",))
-    for each in records.scan(execution.block.source):
+def _settings(reader: TableReader) -> Rows:
+    records = Records(reader.session.services.store.keyspace, SETTINGS, StoredSetting, key=("name",))
+    for each in records.scan(reader.block.source):
         yield each.name, each.text
 
 
-def _users(execution: "Execution") -> Rows:
-    for each in execution.session.parts.users.all(execution.block.source):
+def _users(reader: TableReader) -> Rows:
+    for each in reader.session.services.users.all(reader.block.source):
         yield each.name, bool(each.verifier), each.is_superuser, each.can_login, time_of(each.created_at)
 
 

@@ -4,7 +4,7 @@
     tenure_internal.*   what a node knows and computes
     pg_catalog.*, information_schema.*   what clients ask about the catalog
 
-Each is a `VirtualDefinition`: columns and a function that gives rows for one execution. Their schemas cannot
+Each is a `VirtualDefinition`: columns and a function that gives rows for one reader. Their schemas cannot
 be shadowed: `pg_catalog` is looked through first, as in PostgreSQL. They are visible from every database.
 
 What tells of all users alike, the records themselves, is for superusers; other tables leave out of their
@@ -16,19 +16,18 @@ Walk: `sql.names.session_names` asks `table` while binding; the rows executor as
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tenure.base.errors import InsufficientPrivilege
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.catalog.name_resolution import Path
 from tenure.expr.types.datatype import Datum
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.relations import VirtualTable
+from tenure.sql.names import sequence_relation
 from tenure.sql.plans.plan import OutputColumn
-from tenure.sql.tables import sequence_relation
-
-if TYPE_CHECKING:
-    from tenure.sql.names.session_names import SessionNames
-    from tenure.sql.session.execution import Execution
+from tenure.sql.session.session_state import TableReader
 
 Rows = Iterable[tuple[Datum, ...]]
 
@@ -37,7 +36,7 @@ class VirtualDefinition(NamedTuple):
     schema: str
     name: str
     columns: tuple[OutputColumn, ...]
-    rows: "Callable[[Execution], Rows]"
+    rows: Callable[[TableReader], Rows]
     about: str = ""
     notes: tuple[str, ...] = ()
     """What each column tells."""
@@ -53,7 +52,7 @@ NOT_NULL = " not null"
 
 def define(
     name: str,
-    rows: "Callable[[Execution], Rows]",
+    rows: Callable[[TableReader], Rows],
     about: str,
     *columns: tuple[str, str, str],
     key: Sequence[str] = (),
@@ -87,13 +86,13 @@ class VirtualTables:
         self._schemas = {each.schema for each in self._by_key.values()}
         self._implicit = implicit
 
-    def table(self, name: Sequence[str], names: "SessionNames") -> VirtualTable | None:
+    def table(self, name: Sequence[str], path: Path) -> VirtualTable | None:
         """A system table by its name, unqualified only where its schema is searched by itself."""
         if len(name) > 1:
             keys = [f"{name[-2]}.{name[-1]}"] if name[-2] in self._schemas else []
         else:
             keys = [f"{schema}.{name[0]}" for schema in self._implicit]
-            keys += [f"{schema}.{name[0]}" for schema in names.path.names() if schema in self._schemas]
+            keys += [f"{schema}.{name[0]}" for schema in path.names() if schema in self._schemas]
         for key in keys:
             found = self._by_key.get(key)
             if found is not None:
@@ -103,27 +102,32 @@ class VirtualTables:
     def has_schema(self, name: str) -> bool:
         return name in self._schemas
 
-    def rows(self, key: str, execution: "Execution") -> Rows:
+    def rows(self, key: str, reader: TableReader) -> Rows:
         if key.startswith(sequence_relation.KEY):
-            return sequence_relation.rows(key, execution)
+            return _sequence_row(key, reader)
         definition = self._by_key[key]
-        if definition.is_restricted and not is_superuser(execution):
+        if definition.is_restricted and not is_superuser(reader):
             raise InsufficientPrivilege(
                 f"permission denied for table {definition.name}",
                 hint=f"{key} is for superusers; SHOW statements tell what others may know.",
             )
-        return definition.rows(execution)
+        return definition.rows(reader)
 
     def columns(self, key: str) -> list[str]:
         return [each.name for each in self._by_key[key].columns]
 
-    def all(self) -> Iterable[VirtualDefinition]:
-        return self._by_key.values()
+
+def _sequence_row(key: str, reader: TableReader) -> Rows:
+    sequence = reader.block.descriptor(int(key.removeprefix(sequence_relation.KEY)))
+    assert isinstance(sequence, SequenceDescriptor), "the sequence was there when the statement was planned"
+    sequences = reader.session.services.sequences
+    last_value, is_called = sequences.state(reader.block.source, sequence)
+    yield last_value, 0, is_called
 
 
-def is_superuser(execution: "Execution") -> bool:
-    """Whether the session's user is one now, whatever time the statement reads at."""
-    session, block = execution.session, execution.block
-    source = block.source if block.past is None else session.parts.store.snapshot()
-    user = session.parts.users.get(source, session.user)
+def is_superuser(reader: TableReader) -> bool:
+    """Whether the session's user is one now, also where the statement reads the past."""
+    session, block = reader.session, reader.block
+    source = block.source if block.past is None else session.services.store.snapshot()
+    user = session.services.users.get(source, session.user)
     return user is not None and user.is_superuser

@@ -15,15 +15,14 @@ cannot be read as a part's own:
 
 In parentheses, after one of several tables, in one side of a UNION, or twice, it is refused (0A000).
 
-Walk: `sql.planning` cuts the clause out of the text; `statements` ask `timestamp_of` when they run, and
-`sql.statements.dml.past_blocks` for a block that reads then.
+Walk: `sql.execution.planning` cuts the clause out of the text; `statements` ask `timestamp_of` when they run,
+and `sql.statements.dml.past_blocks` for a block that reads then.
 """
 
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from tenure.base import timestamp
 from tenure.base.errors import InvalidParameter, NotSupported, UserError
@@ -33,9 +32,6 @@ from tenure.expr.types.datatype import Datum
 from tenure.expr.types.interval import Interval
 from tenure.expr.types.type_names import type_of
 from tenure.sql.text.parse import CLOSING, OPENING, Token, tokens
-
-if TYPE_CHECKING:
-    from tenure.sql.session.session import Session
 
 _DECIMAL = re.compile(r"\d{10,}(\.\d+)?")
 TEXT, _INSTANT, _INTERVAL = (type_of(TypeRef(name)) for name in ("text", "timestamptz", "interval"))
@@ -109,13 +105,13 @@ def _operand_end(found: Sequence[Token], at: int) -> int:
     return at + 2 if found[at].text in ("-", "+") and at + 1 < len(found) else at + 1
 
 
-def timestamp_of(session: "Session", operand: str, values: Sequence[Datum] = ()) -> Timestamp:
+def timestamp_of(operand: str, now_micros: int, values: Sequence[Datum] = ()) -> Timestamp:
     text = operand.strip()
     if text.startswith("$"):
-        return moment(_text_of(values[int(text[1:]) - 1]), session.parts.env.wall_micros())
+        return moment(_text_of(values[int(text[1:]) - 1]), now_micros)
     if text.startswith("'") and text.endswith("'"):
         text = text[1:-1].replace("''", "'")
-    return moment(text, session.parts.env.wall_micros())
+    return moment(text, now_micros)
 
 
 def _text_of(value: Datum) -> str:

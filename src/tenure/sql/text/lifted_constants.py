@@ -9,7 +9,7 @@ both. What cannot be planned this way is planned as it stands, so errors are tho
 
 Invariant (lifted-same): a statement gives the same with its constants lifted as without.
 
-Walk: `sql.session.preparing` asks `lift` for statements that come without parameters.
+Walk: `sql.execution.preparing` asks `lift` for statements that come without parameters.
 """
 
 from datetime import tzinfo

@@ -10,7 +10,7 @@ A tree is PostgreSQL's raw parse tree: its nodes and fields are named as in Post
 A node that may be of several kinds comes wrapped; `unwrap` opens it, and `kind` says what it is.
 Lists in this tree hold wrapped nodes throughout, so code below says `items(tree.args)`.
 
-Walk: `sql.planning` calls `parse` and `one`; the binder reads the trees.
+Walk: `sql.execution.planning` calls `parse` and `one`; the binder reads the trees.
 """
 
 import re

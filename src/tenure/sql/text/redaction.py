@@ -3,7 +3,7 @@
 Invariant (S24): the text of a statement that may give a password, or the keys of an object store, leaves its
 session without them.
 
-Walk: `sql.session.session` keeps what `without_secrets` gives as what it is doing; sessions, leases and jobs
+Walk: `sql.clients.session` keeps what `without_secrets` gives as what it is doing; sessions, leases and jobs
 tell.
 """
 

@@ -2,23 +2,21 @@
 
     SHOW TABLES FROM app          SET CLUSTER SETTING x = y        UPSERT INTO t ...
 
-A statement is matched by the longest entry of `STATEMENTS` that its words begin with; what follows is
+A statement is matched by the longest entry of a table that its words begin with; what follows is
 read token by token with a `TokenReader`. What belongs to parts that are not there yet is refused (0A000) by
 name.
 
-Walk: `sql.planning` asks `plan` first, then PostgreSQL's grammar.
+Walk: `sql.execution.planning` asks `find` first, then PostgreSQL's grammar.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from tenure.base.errors import NotSupported, SyntaxFault
-from tenure.sql.statement import Control, Statement
 from tenure.sql.text import parse
-from tenure.sql.text.parse import Token, Tree
+from tenure.sql.text.parse import Token
 
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
+E = TypeVar("E")
 
 FIRST_WORDS = (
     *("alter", "backup", "cancel", "check", "create", "drop", "export", "import", "pause", "reset"),
@@ -112,9 +110,6 @@ class TokenReader:
         return self._found[self._at - 1]
 
 
-Own = Callable[["Planner", TokenReader], "Statement | Control | None"]
-"""Gives None if it is PostgreSQL's to read after all."""
-
 LATER = (
     ("backup",),
     ("restore",),
@@ -142,17 +137,16 @@ LATER = (
 """What users can say once its part is there."""
 
 
-def plan(planner: "Planner", statements: dict[tuple[str, ...], Own]) -> "Statement | Control | None":
-    """None: it is PostgreSQL's to read."""
-    text = planner.text
+def find(text: str, statements: Mapping[tuple[str, ...], E]) -> tuple[E, TokenReader] | None:
+    """The entry that a statement's first words name, and the words after them; None: it is PostgreSQL's."""
     if not _may_be_own(text):
         return None
     found = parse.tokens(text)
     words = tuple(each.text.lower() for each in found[:4])
     for length in range(min(4, len(words)), 0, -1):
-        known = statements.get(words[:length])
-        if known is not None:
-            return known(planner, TokenReader(text, found, length))
+        entry = statements.get(words[:length])
+        if entry is not None:
+            return entry, TokenReader(text, found, length)
     if any(words[: len(each)] == each for each in LATER):
         raise NotSupported(f"{' '.join(words[:2]).upper()} is not supported yet")
     if "configure" in words or _has(found, "configure", "zone"):
@@ -160,8 +154,8 @@ def plan(planner: "Planner", statements: dict[tuple[str, ...], Own]) -> "Stateme
     return None
 
 
-def is_own(text: str, statements: dict[tuple[str, ...], Own]) -> bool:
-    """Whether `plan` has something to say about it."""
+def is_own(text: str, statements: Mapping[tuple[str, ...], object]) -> bool:
+    """Whether `find` finds it, or refuses it."""
     if not _may_be_own(text):
         return False
     found = parse.tokens(text)
@@ -178,17 +172,3 @@ def _may_be_own(text: str) -> bool:
 def _has(found: Sequence[Token], *words: str) -> bool:
     texts = [each.text.lower() for each in found]
     return any(texts[at : at + len(words)] == list(words) for at in range(len(texts)))
-
-
-def upsert(planner: "Planner", reader: TokenReader) -> "Statement | Control":
-    """UPSERT INTO t ...: INSERT that overwrites the row with the same primary key."""
-    text = planner.text
-    start = len(text) - len(text.lstrip())
-    planner.text = text[:start] + "INSERT" + text[start + len("UPSERT") :]
-    parsed = parse.one(planner.text)
-    assert parsed is not None
-    tree: Tree = parsed.tree
-    if parse.kind(tree) != "InsertStmt" or parse.has(tree, "on_conflict_clause"):
-        raise SyntaxFault("UPSERT takes no ON CONFLICT")
-    planner.is_upsert = True
-    return planner.plan(tree)

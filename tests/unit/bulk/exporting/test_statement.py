@@ -28,7 +28,7 @@ from tenure.kv.records import pack, unpack
 from tenure.node import Node
 from tenure.pipeline import scan
 from tenure.pipeline.writing.formats import CSV, OutColumn, Writing
-from tenure.sql.statements.jobs import exporting
+from tenure.sql.clients import exported_rows
 from tenure.sql.text.redaction import without_secrets
 from tests.pipeline.waiting import await_true
 from tests.unit.sql.sessions import Said, Talk
@@ -183,7 +183,7 @@ def test_the_keys_of_an_object_store_are_shown_to_nobody(talk: Talk) -> None:
     keys = "AWS_ACCESS_KEY_ID=one&AWS_SECRET_ACCESS_KEY=hidden/word%26&AWS_SESSION_TOKEN=hidden"
     said = talk.say(f"EXPORT INTO CSV 's3://bucket/x?{keys}&AWS_ENDPOINT=https://nowhere' FROM TABLE t")
     assert said.sqlstate == "42501"
-    assert "hidden" not in f"{said.message} {said.hint} {said.detail} {talk.session.statement}"
+    assert "hidden" not in f"{said.message} {said.hint} {said.detail} {talk.session.state.activity.statement}"
     assert "hidden" not in without_secrets(f"EXPORT INTO CSV 's3://b/x?{keys}' FROM TABLE t")
 
 
@@ -274,7 +274,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     def rows_of(*arguments: Any) -> Iterator[Rows]:
         asked.append(arguments[-1])
-        return exporting.rows_of(*arguments)
+        return exported_rows.rows_of(*arguments)
 
     monkeypatch.setattr("tenure.node.rows_of", rows_of)
     return asked
@@ -291,7 +291,7 @@ def long(node: Node) -> None:
 
 @pytest.mark.usefixtures("long")
 def test_a_large_query_runs_once(talk: Talk, directory: Path, runs: list[bool]) -> None:
-    duck = talk.session.parts.duck
+    duck = talk.session.state.services.duck
     assert duck is not None
     taken = duck.taken
     said = talk.say("EXPORT INTO CSV 'large' FROM SELECT id, word FROM long WHERE word <> 'b'")

@@ -61,12 +61,12 @@ def test_only_few_queries_are_planned_on_the_doors_loop(talk: Talk) -> None:
 
 def test_planning_ends_when_its_client_gives_up(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     session = talk.session
-    start = session.interrupts.start
+    start = session.state.interrupts.start
 
     def start_and_cancel() -> None:
         start()
         session.cancel()
 
-    monkeypatch.setattr(session.interrupts, "start", start_and_cancel)
+    monkeypatch.setattr(session.state.interrupts, "start", start_and_cancel)
     with pytest.raises(QueryCanceled):
         session.prepare("", "SELECT 17 + 4", ())

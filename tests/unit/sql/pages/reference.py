@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tenure.base.settings import DEFINITIONS as SETTINGS
 from tenure.sql.session.variables import DEFINITIONS as VARIABLES
-from tenure.sql.tables.all import definitions
 from tenure.sql.tables.virtual import VirtualDefinition
+from tests.system_tables import described
 
 DIRECTORY = Path(__file__).parents[4] / "docs" / "reference"
 
@@ -53,7 +53,7 @@ after `sql.`.
 
 
 def system_tables() -> str:
-    shown = [each for each in definitions() if each.schema in ("system", "tenure_internal")]
+    shown = [each for each in described() if each.schema in ("system", "tenure_internal")]
     return SYSTEM_TABLES + "".join(_table(each) for each in shown)
 
 

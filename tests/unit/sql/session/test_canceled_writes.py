@@ -8,11 +8,11 @@ import pytest
 from tenure.kv.commits import Committer
 from tenure.kv.transaction import Transaction
 from tenure.node import Node
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.portal_runs import PortalRuns
+from tenure.sql.execution.statement import Control
 from tenure.sql.session.answers import Answer
 from tenure.sql.session.block import Block
-from tenure.sql.session.execution import Execution
-from tenure.sql.session.portal_runs import control
-from tenure.sql.statement import Control
 from tenure.storage.engine import Commit, Outcome
 from tenure.table.references import ReferenceLookup
 from tenure.table.write import TableWriter
@@ -98,7 +98,7 @@ class _CanceledLate(Control):
     """A statement whose client cancels it when its work is done."""
 
     def control(self, execution: Execution) -> Answer:
-        execution.session.cancel()
+        execution.session.interrupts.cancel()
         return Answer([(1,)], "DONE")
 
 
@@ -107,8 +107,11 @@ def test_a_cancel_that_comes_when_the_work_of_a_job_is_done_is_told_as_done(node
     session = talk.session
     session.prepare("", "SELECT 1", ())
     portal = session.bind("", "", ())
-    session.interrupts.start()
-    answer = control(Execution(session, Block(session.parts), ()), _CanceledLate(), portal, 0)
+    state = session.state
+    state.interrupts.start()
+    runs = PortalRuns(state, session.portals, session.preparing)
+    execution = Execution(state, Block(state.services), ())
+    answer = runs.control(execution, _CanceledLate(), portal, 0)
     assert isinstance(answer, Answer)
     assert (list(answer.rows), answer.tag) == ([(1,)], "DONE")
     talk.close()

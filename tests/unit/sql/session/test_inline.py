@@ -152,8 +152,8 @@ def executed(speaker: Speaker, text: str, values: Sequence[Any] = (), limit: int
     session.bind("", "", values, inline=True)
     assert session.portal("").is_short
     with pytest.raises(NotShort):
-        session.execute("", limit, ends=session.block is None, inline=True)
-    answer = speaker.settled(session.execute("", limit, ends=session.block is None))
+        session.execute("", limit, ends=session.state.block is None, inline=True)
+    answer = speaker.settled(session.execute("", limit, ends=session.state.block is None))
     assert answer is not None
     return answer
 

@@ -70,7 +70,7 @@ def test_the_rows_of_a_cursor_with_hold_outlive_its_transaction(speaker: Speaker
 
 
 def test_a_session_that_ends_gives_all_back(node: Node) -> None:
-    memory = front_of(node).parts.memory
+    memory = front_of(node).services.memory
     before = memory.node.held_bytes
     speaker = Speaker(node)
     speaker.run("BEGIN")
@@ -154,7 +154,7 @@ def test_a_long_text_to_be_prepared_is_not_planned_on_the_loop(speaker: Speaker)
     make = speaker.session.preparing.make
 
     def noted(text: str, types: tuple[object, ...] = ()) -> object:
-        tries.append(speaker.session.is_inline)
+        tries.append(speaker.session.state.is_inline)
         return make(text, ())
 
     speaker.session.preparing.make = noted  # type: ignore[method-assign,assignment]
@@ -176,7 +176,7 @@ def test_a_long_text_is_charged_while_it_is_planned(speaker: Speaker) -> None:
 
 
 def test_a_very_long_text_waits_for_its_turn_and_can_be_canceled(node: Node, speaker: Speaker) -> None:
-    turn = front_of(node).parts.memory.planning
+    turn = front_of(node).services.memory.planning
     assert turn.take()
     numbers = ", ".join(map(str, range(10_000)))
     speaker.run("SET statement_timeout = '50ms'")
@@ -202,7 +202,7 @@ def test_show_memory_tells_who_holds_how_much(speaker: Speaker) -> None:
     open_scrolled(speaker)
     rows = speaker.rows("SHOW MEMORY")
     assert [row[0] for row in rows if row[0] != "session"] == ["node", "user"]
-    number = speaker.session.number
+    number = speaker.session.state.number
     (own,) = [row for row in rows if row[2] == number]
     assert own[1] == "root"
     assert own[3] > 2 * MIB

@@ -9,9 +9,9 @@ from tenure.base.env import ManualEnv
 from tenure.base.errors import TenureError
 from tenure.catalog.name_resolution import Path as SearchPath
 from tenure.node import Node
-from tenure.sql.session import plan_cache
+from tenure.sql.execution import plan_cache
+from tenure.sql.execution.plan_cache import CachedPlan, PlanCache, PlanKey
 from tenure.sql.session.answers import Answer
-from tenure.sql.session.plan_cache import CachedPlan, PlanCache, PlanKey
 from tests.unit.sql.talking import Speaker, a_node
 
 
@@ -96,9 +96,11 @@ def _short_way(speaker: Speaker) -> bool:
     session = speaker.session
     session.prepare("", "SELECT a FROM p WHERE id = 1", ())
     session.bind("", "", ())
-    prepared = session._portals.prepared_named("")
-    assert prepared.lookup is not None and prepared.made is not None
-    rows = prepared.lookup.rows(session.parts, prepared.made, prepared.constants or ())
+    prepared = session.portals.prepared_named("")
+    assert prepared.lookup is not None and prepared.plan is not None
+    rows = prepared.lookup.rows(
+        session.state.services, prepared.plan.lease, prepared.plan.used_ids, prepared.constants or ()
+    )
     answer = speaker.settled(session.execute("", ends=True, inline=True))
     assert isinstance(answer, Answer)
     assert rows is None or [tuple(row) for row in rows] == [tuple(row) for row in answer.rows]
@@ -114,10 +116,15 @@ def test_a_row_by_its_key_goes_the_short_way(one: Speaker) -> None:
 def test_a_lookup_planned_under_an_older_lease_goes_the_ordinary_way(one: Speaker) -> None:
     session = one.session
     session.prepare("kept", "SELECT a FROM p WHERE id = 1", ())
-    prepared = session._portals.prepared_named("kept")
-    assert prepared.lookup is not None and prepared.made is not None
+    prepared = session.portals.prepared_named("kept")
+    assert prepared.lookup is not None and prepared.plan is not None
     one.run("ALTER TABLE p ADD COLUMN e INT")
-    assert prepared.lookup.rows(session.parts, prepared.made, prepared.constants or ()) is None
+    assert (
+        prepared.lookup.rows(
+            session.state.services, prepared.plan.lease, prepared.plan.used_ids, prepared.constants or ()
+        )
+        is None
+    )
     assert _short_way(one), "planned again, it is short again"
 
 
@@ -125,18 +132,23 @@ def test_a_lookup_planned_under_an_older_lease_goes_the_ordinary_way(one: Speake
 def test_a_lookup_whose_table_is_held_goes_the_ordinary_way(one: Speaker) -> None:
     session = one.session
     session.prepare("kept", "SELECT a FROM p WHERE id = 1", ())
-    prepared = session._portals.prepared_named("kept")
-    assert prepared.lookup is not None and prepared.made is not None
-    with session.parts.leases.hold(prepared.made.used_ids, timeout=1.0):
-        assert prepared.lookup.rows(session.parts, prepared.made, prepared.constants or ()) is None
+    prepared = session.portals.prepared_named("kept")
+    assert prepared.lookup is not None and prepared.plan is not None
+    with session.state.services.leases.hold(prepared.plan.used_ids, timeout=1.0):
+        assert (
+            prepared.lookup.rows(
+                session.state.services, prepared.plan.lease, prepared.plan.used_ids, prepared.constants or ()
+            )
+            is None
+        )
 
 
 @pytest.mark.invariant("point-leased")
 def test_a_lookup_is_not_believed_past_the_frontier(one: Speaker) -> None:
-    leases = one.session.parts.leases
+    leases = one.session.state.services.leases
     lease = leases.peek()
     assert lease is not None
-    now_at = one.session.parts.store.clock.now()
+    now_at = one.session.state.services.store.clock.now()
     assert leases.was_good(lease, (), now_at)
     assert not leases.was_good(lease, (), lease.frontier_at)
 

@@ -8,7 +8,7 @@ import pytest
 
 from tenure.base.errors import RetryError, TenureError, Terminated
 from tenure.node import Node
-from tenure.sql.session import portals
+from tenure.sql.execution import portals
 from tenure.sql.session.answers import Answer, BlockStatus, NotShort
 from tests.unit.sql.talking import Speaker, a_node, front_of
 
@@ -88,8 +88,8 @@ def test_an_implicit_statement_whose_commit_cannot_be_begun_is_run_again(node: N
     session.prepare("", "UPDATE t SET a = a + 1 WHERE id = 1", ())
     session.bind("", "", ())
     pending = session.execute("", ends=True, inline=True)
-    assert not isinstance(pending, Answer) and session.block is not None
-    assert node.leases.end(session.block.use, "somebody waits for its table")
+    assert not isinstance(pending, Answer) and session.state.block is not None
+    assert node.leases.end(session.state.block.use, "somebody waits for its table")
     with pytest.raises(NotShort):
         one.settled(pending)
     again = session.execute("", ends=True)
@@ -103,7 +103,7 @@ def test_what_was_told_in_part_is_not_run_again(one: Speaker, other: Speaker) ->
     session.bind("", "", ())
     answer = session.execute("", ends=True)
     assert isinstance(answer, Answer) and not answer.is_done
-    one.session.block.txn("x").put(_own_key(one), b"x")  # type: ignore[union-attr]
+    one.session.state.block.txn("x").put(_own_key(one), b"x")  # type: ignore[union-attr]
     other.run("UPDATE t SET a = 7 WHERE id = 1")
     with pytest.raises(RetryError):
         session.execute("", ends=True)
@@ -111,7 +111,7 @@ def test_what_was_told_in_part_is_not_run_again(one: Speaker, other: Speaker) ->
 
 
 def _own_key(speaker: Speaker) -> bytes:
-    keyspace = speaker.session.parts.store.keyspace
+    keyspace = speaker.session.state.services.store.keyspace
     return keyspace.table_span(999_999).lo + b"x"
 
 
@@ -481,8 +481,8 @@ def test_several_columns_are_set_from_a_subquery(one: Speaker) -> None:
 
 def test_a_session_that_lost_its_advisory_locks_ends(node: Node, one: Speaker) -> None:
     one.run("SELECT pg_advisory_lock(1)")
-    advisory = front_of(node).parts.advisory
-    owned: Any = advisory._owners[one.session.surroundings.owner()]
+    advisory = front_of(node).services.advisory
+    owned: Any = advisory._owners[one.session.state.locks.owner()]
     lost = type("Lost", (), {"done": node._env.event()})()
     lost.done.set()
     owned.sessions[lost] = None
@@ -506,7 +506,7 @@ def test_a_session_that_is_closed_gives_up_its_locks(node: Node, other: Speaker)
     gone.run("SELECT pg_advisory_lock(3)")
     gone.close()
     assert other.rows("SELECT pg_try_advisory_lock(3)") == [(True,)]
-    assert other.session.parts.locks.held(gone.session.surroundings.owner()) == 0
+    assert other.session.state.services.locks.held(gone.session.state.locks.owner()) == 0
 
 
 def test_the_time_limit_of_a_portal_begins_anew_with_each_execute(node: Node) -> None:

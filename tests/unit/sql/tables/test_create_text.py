@@ -8,7 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tenure.sql.planning import split
+from tenure.sql.execution.planning import split
+from tenure.sql.statements.statement_table import STATEMENTS
 from tests.postgres_server import Server
 from tests.unit.sql.served import Served, serving
 
@@ -89,7 +90,7 @@ CATALOG = """
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving(tmp_path_factory.mktemp("create_text")) as made:
-        for statement in split(MADE):
+        for statement in split(MADE, STATEMENTS):
             made.tag(statement)
         yield made
 

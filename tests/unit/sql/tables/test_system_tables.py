@@ -7,9 +7,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tenure.sql.tables.all import definitions
 from tenure.sql.tables.virtual import VirtualDefinition
 from tenure.sql.text.redaction import without_secrets
+from tests.system_tables import described
 from tests.unit.sql.served import Served, serving
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -39,15 +39,15 @@ def _described(each: VirtualDefinition) -> str:
 
 @pytest.mark.parametrize("schema", ["system", "tenure_internal"])
 def test_tables_have_the_columns_types_and_keys_on_record(schema: str) -> None:
-    made = "\n\n".join(_described(each) for each in definitions() if each.schema == schema) + "\n"
+    made = "\n\n".join(_described(each) for each in described() if each.schema == schema) + "\n"
     assert made == (GOLDEN / f"{schema}.txt").read_text()
 
 
 def test_every_table_that_people_are_promised_is_there() -> None:
-    assert {each.name for each in definitions() if each.schema == "system"} == set(TABLES)
+    assert {each.name for each in described() if each.schema == "system"} == set(TABLES)
 
 
-@pytest.mark.parametrize("each", list(definitions()), ids=lambda each: f"{each.schema}.{each.name}")
+@pytest.mark.parametrize("each", list(described()), ids=lambda each: f"{each.schema}.{each.name}")
 def test_every_table_answers_with_its_columns(served: Served, each: VirtualDefinition) -> None:
     answer = served.root.execute(f"SELECT * FROM {each.schema}.{each.name}".encode())
     assert [column.name for column in answer.description or ()] == [column.name for column in each.columns]
@@ -58,7 +58,7 @@ def test_every_table_answers_with_its_columns(served: Served, each: VirtualDefin
         assert not set(missing) & set(each.required)
 
 
-@pytest.mark.parametrize("each", [each for each in definitions() if each.key], ids=lambda each: each.name)
+@pytest.mark.parametrize("each", [each for each in described() if each.key], ids=lambda each: each.name)
 def test_a_key_tells_rows_apart(served: Served, each: VirtualDefinition) -> None:
     key = ", ".join(f'"{name}"' for name in each.key)
     table = f"{each.schema}.{each.name}"
@@ -190,7 +190,7 @@ def test_passwords_are_not_shown(served: Served) -> None:
         other.execute("/* hi */ CREATE  USER eve WITH PASSWORD 'canary-7'")
         shown = served.rows("SELECT statement FROM tenure_internal.sessions")
         assert ("CREATE USER ...",) in shown
-        for each in definitions():
+        for each in described():
             if each.name != "plan_cache":
                 rows = served.rows(f"SELECT * FROM {each.schema}.{each.name}")
                 assert "canary-7" not in repr(rows)

@@ -8,7 +8,7 @@ import pytest
 
 from tenure.base.errors import TenureError
 from tenure.node import Node
-from tenure.sql.session import preparing
+from tenure.sql.execution import preparing
 from tenure.sql.text.lifted_constants import lift
 from tests.unit.sql.talking import Speaker, a_node
 

@@ -18,13 +18,13 @@ from tenure.catalog.descriptors.definitions import DescriptorState, Table
 from tenure.sql.access import planner as access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import NoParameters
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.row_locking import settled
 from tenure.sql.names.session_names import SessionNames
 from tenure.sql.plans.plan import Query
 from tenure.sql.rows import runner as rows
 from tenure.sql.rows.run import Tuple
 from tenure.sql.rows.runner import CompiledQuery
-from tenure.sql.session.execution import Execution
-from tenure.sql.session.row_locking import settled
 from tenure.sql.statements.ddl.column_definitions import NewColumn
 from tenure.sql.statements.ddl.create_table import make_table, skips
 from tenure.sql.statements.ddl.definition import Definer, path_of

@@ -1,13 +1,13 @@
 """Every statement that defines something, by the kind of its parse tree.
 
-Walk: `sql.planning` adds `PLANNERS` to its own table; each gives a `Definition`.
+Walk: `statements.statement_table` takes in the `PLANNERS`; each gives a `Definition`.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import NotSupported
+from tenure.sql.execution.planner import Planner
 from tenure.sql.statements.ddl import alter_table, dropping, object_names
 from tenure.sql.statements.ddl.comments import comment
 from tenure.sql.statements.ddl.create_table import create_table
@@ -19,13 +19,10 @@ from tenure.sql.statements.ddl.indexes import create_index
 from tenure.sql.statements.ddl.roles import alter_role, create_role, drop_role
 from tenure.sql.statements.ddl.schemas import create_schema
 from tenure.sql.statements.ddl.sequences import alter_sequence, create_sequence
+from tenure.sql.statements.ddl.truncate import truncate
 from tenure.sql.statements.ddl.views import create_view
-from tenure.sql.statements.dml.truncate import truncate
 from tenure.sql.text.parse import Tree, has, parse
 from tenure.sql.text.tenure_statements import TokenReader
-
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
 
 Apply = Callable[[Definer, Tree], str | None]
 Tag = str | Callable[[Tree], str]
@@ -34,7 +31,7 @@ Tag = str | Callable[[Tree], str]
 def defining(
     tag: Tag, apply: Apply, *, not_in_block: Callable[[Tree], str] = lambda tree: ""
 ) -> "Callable[[Planner, Tree], Definition]":
-    def plan(planner: "Planner", tree: Tree) -> Definition:
+    def plan(planner: Planner, tree: Tree) -> Definition:
         if planner.as_of:
             raise NotSupported("AS OF SYSTEM TIME is not supported in statements that define")
         spoken = tag if isinstance(tag, str) else tag(tree)
@@ -47,11 +44,11 @@ def _concurrently(tag: str) -> Callable[[Tree], str]:
     return lambda tree: f"{tag} CONCURRENTLY" if tree.concurrent else ""
 
 
-def plan_select_into(planner: "Planner", tree: Tree) -> Definition:
+def plan_select_into(planner: Planner, tree: Tree) -> Definition:
     return Definition("SELECT INTO", tree, partial(select_into, as_of=planner.as_of), planner.text)
 
 
-def _plan_create_table_as(planner: "Planner", tree: Tree) -> Definition:
+def _plan_create_table_as(planner: Planner, tree: Tree) -> Definition:
     return Definition("CREATE TABLE AS", tree, partial(create_table_as, as_of=planner.as_of), planner.text)
 
 
@@ -59,7 +56,7 @@ def is_select_into(tree: Tree) -> bool:
     return has(tree, "into_clause")
 
 
-def create_database_if_not_exists(planner: "Planner", reader: TokenReader) -> Definition:
+def create_database_if_not_exists(planner: Planner, reader: TokenReader) -> Definition:
     """CREATE DATABASE IF NOT EXISTS, which PostgreSQL's grammar does not know."""
     reader.expect("exists")
     planner.text = f"CREATE DATABASE {reader.rest()}"
@@ -71,7 +68,7 @@ def create_database_if_not_exists(planner: "Planner", reader: TokenReader) -> De
     return Definition("CREATE DATABASE", tree, apply, planner.text, not_in_block="CREATE DATABASE")
 
 
-def create_schema_in_database(planner: "Planner", reader: TokenReader) -> Definition:
+def create_schema_in_database(planner: Planner, reader: TokenReader) -> Definition:
     """CREATE SCHEMA [IF NOT EXISTS] database.schema: PostgreSQL's grammar knows no database there."""
     words = "IF NOT EXISTS " if reader.take("if", "not", "exists") else ""
     database = "" if reader.peek() == "authorization" else reader.name()

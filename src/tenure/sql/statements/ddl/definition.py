@@ -53,11 +53,11 @@ from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.binder import bind_scalar, guarded
 from tenure.sql.bind.parameters import NoParameters
 from tenure.sql.bind.types import type_at
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.statement import Result
 from tenure.sql.names.session_names import SessionNames
 from tenure.sql.plans.plan import OutputColumn
 from tenure.sql.session.answers import ResultColumn
-from tenure.sql.session.execution import Execution
-from tenure.sql.statement import Result
 from tenure.sql.text.parse import Tree, option
 from tenure.sql.text.quoting import quoted
 
@@ -128,7 +128,7 @@ class Definer:
         return self.session.user
 
     def fresh_id(self) -> int:
-        return self.session.parts.changer.fresh_id()
+        return self.session.services.changer.fresh_id()
 
     def notice(self, message: str, sqlstate: str = "00000", *, detail: str = "") -> None:
         self.session.notice(message, "NOTICE", sqlstate, detail=detail)
@@ -150,7 +150,7 @@ class Definer:
         raise UndefinedSchema("no schema has been selected to create in")
 
     def is_system_schema(self, name: str) -> bool:
-        return name in SYSTEM_SCHEMAS or self.session.parts.virtual.has_schema(name)
+        return name in SYSTEM_SCHEMAS or self.session.system_tables.has_schema(name)
 
     def object(self, name: Sequence[str]) -> AnyDescriptor | None:
         """What a name means, as declared so far; once a change of it that is under way is over."""
@@ -158,7 +158,7 @@ class Definer:
         if found is None or found.id in self.draft.declared:
             return None if found is None else self.draft.declared[found.id]
         if isinstance(found, Table | EnumType) and found.job:
-            self.session.parts.changer.await_change(self.use, found)
+            self.session.services.changer.await_change(self.use, found)
         return found
 
     def relation(self, name: Sequence[str], position: int = 0) -> Table | View | SequenceDescriptor:
@@ -166,7 +166,7 @@ class Definer:
         found = self.object(name)
         if isinstance(found, Table | View | SequenceDescriptor):
             return found
-        if self.session.parts.virtual.table(name, self.names) is not None:
+        if self.session.system_tables.table(name, self.names.path) is not None:
             raise InsufficientPrivilege(f'permission denied: "{name[-1]}" is a system catalog')
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
 
@@ -211,7 +211,7 @@ class Definer:
         return self.role_named(name)
 
     def role_named(self, name: str) -> str:
-        if self.session.parts.users.get(self.use.txn, name) is None:
+        if self.session.services.users.get(self.use.txn, name) is None:
             raise UndefinedObject(f'role "{name}" does not exist')
         return name
 
@@ -223,7 +223,7 @@ class Definer:
 
     def contents(self, database: int, schema: int) -> list[int]:
         """What a schema has in the store, read so that a newcomer makes the transaction start over."""
-        names = self.session.parts.catalog.names_in(self.use.txn, database, schema)
+        names = self.session.services.catalog.names_in(self.use.txn, database, schema)
         return [each.id for each in names]
 
     # ── types and expressions ──────────────────────────────────────────────────────────────────

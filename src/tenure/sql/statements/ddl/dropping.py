@@ -85,7 +85,7 @@ def _found(definer: Definer, what: str, path: list[str], missing_ok: bool) -> An
             f'"{path[-1]}" is not {SPOKEN[wanted]}',
             hint=f"Use DROP {is_now.split()[1].upper()} to remove {is_now}.",
         )
-    if definer.session.parts.virtual.table(path, definer.names) is not None:
+    if definer.session.system_tables.table(path, definer.names.path) is not None:
         raise InsufficientPrivilege(f'permission denied: "{path[-1]}" is a system catalog')
     if wanted is not EnumType and _is_index(definer, path):
         raise WrongObjectType(

@@ -4,7 +4,7 @@ The query is bound once, to learn its columns and what it reads. A view that it 
 counts as a table of its own, so that dependencies go from view to view.
 
 Walk: `statements.ddl.ddl_statements` -> `create_view` -> `catalog.changes.view_changes.create_view`;
-`sql.names.view_names` reads views.
+`sql.names.session_names` reads views.
 """
 
 from collections.abc import Sequence
@@ -32,8 +32,7 @@ from tenure.sql.bind.binder import Binder, bind_query
 from tenure.sql.bind.parameters import NoParameters
 from tenure.sql.bind.relations import Relation, VirtualTable
 from tenure.sql.names.sequence_names import written_name
-from tenure.sql.names.session_names import SessionNames
-from tenure.sql.names.view_names import view_query
+from tenure.sql.names.session_names import SessionNames, view_query
 from tenure.sql.plans.plan import OutputColumn, Query, Scan, Virtual, walk
 from tenure.sql.statements.ddl.definition import Definer, path_of
 from tenure.sql.statements.ddl.naming import require_free

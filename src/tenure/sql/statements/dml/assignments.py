@@ -6,7 +6,6 @@ Walk: `statements.dml.writes` asks for `assignments`, and for one value `as_colu
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import DatatypeMismatch, GeneratedAlways, NotSupported, SyntaxFault, UndefinedColumn
 from tenure.catalog.descriptors.definitions import Column as TableColumn
@@ -17,15 +16,13 @@ from tenure.expr.tree.expressions import Node
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.locations import location_of
 from tenure.sql.bind.scope import QueryLevel
+from tenure.sql.execution.planner import Planner
 from tenure.sql.text import parse
 from tenure.sql.text.parse import Tree, items
 
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
-
 
 def assignments(
-    planner: "Planner", level: QueryLevel, table: Table, targets: Sequence[Tree]
+    planner: Planner, level: QueryLevel, table: Table, targets: Sequence[Tree]
 ) -> tuple[list[tuple[TableColumn, Node]], list[TableColumn]]:
     """SET a = ..., (b, c) = (..., ...): the new values, and the columns set to their default."""
     values = [_set_value(parse.unwrap(target.val)) for target in items(targets)]
@@ -80,7 +77,7 @@ def column_of(table: Table, target: Tree) -> TableColumn:
     return column
 
 
-def as_column(planner: "Planner", column: TableColumn, typed: Typed, value: Tree) -> Typed:
+def as_column(planner: Planner, column: TableColumn, typed: Typed, value: Tree) -> Typed:
     target = type_of(column.type, planner.names.enum)
     try:
         return build.assign(typed, target)

@@ -3,8 +3,8 @@
 All rows of a COPY belong to one transaction, which is bounded; more than that is IMPORT's work. Rows are
 written as they come, so memory holds what the transaction does and no more.
 
-Walk: `sql.planning` -> `plan` -> `CopyFrom` or `CopyTo`, whose run gives the door an object that it feeds or
-drains.
+Walk: `statements.statement_table` -> `plan` -> `CopyFrom` or `CopyTo`, whose run gives the door an object
+that it feeds or drains.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from tenure.base.errors import (
     BadFile,
@@ -34,9 +34,10 @@ from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import Table, visible
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.type_names import type_of
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.planner import Planner
+from tenure.sql.execution.statement import Result
 from tenure.sql.session.answers import Answer, CopyFormat, Pending, ResultColumn
-from tenure.sql.session.execution import Execution
-from tenure.sql.statement import Result
 from tenure.sql.statements.dml import queries
 from tenure.sql.statements.dml.forgotten_keys import explain_violation
 from tenure.sql.statements.dml.queries import Select, SelectAsOf
@@ -49,15 +50,16 @@ from tenure.sql.text.parse import Tree, child, items, kind, names
 from tenure.table.columns import Values
 from tenure.table.write import TableWriter
 
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
-
 BATCH_ROWS, BATCH_BYTES_MAX = 500, 1 << 20
 """Of what is written at once."""
 
 
 COPIES = 2
 """A row is there as it came, and taken apart."""
+
+
+FinishTransaction = Callable[[], None]
+"""Commits, where the COPY is a transaction of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class CopyFrom:
     types: tuple[Type, ...]
     format: Format
     kind: CopyFormat
+    finish_transaction: FinishTransaction
     columns: ClassVar[tuple[ResultColumn, ...] | None] = None
     parameters: ClassVar[tuple[Type, ...]] = ()
     is_short: ClassVar[bool] = False
@@ -92,7 +95,7 @@ class _Incoming:
         self.columns = len(copy.targets)
 
     def write(self, data: bytes) -> None:
-        self._execution.session.memory.evaluated(self._execution.account, partial(self._write, data))
+        self._execution.session.memory.charged(self._execution.account, partial(self._write, data))
 
     def _write(self, data: bytes) -> None:
         self._execution.check()
@@ -137,7 +140,7 @@ class _Incoming:
             yield values
 
     def _from_binary(self, rows: Iterator[list[bytes | None]]) -> Iterator[Values]:
-        decoders = self._execution.session.parts.codecs.decoders(self._copy.types)
+        decoders = self._execution.session.services.codecs.decoders(self._copy.types)
         for fields in rows:
             if len(fields) != len(self._copy.targets):
                 raise BadFile(f"row field count is {len(fields)}, expected {len(self._copy.targets)}")
@@ -153,7 +156,7 @@ class _Incoming:
                 _check_header([""], self._copy.targets)
         self._writer.finish(self._txn, self._execution.check)
         answer = Answer((), f"COPY {self._count}")
-        self._execution.session.finish_copy()
+        self._copy.finish_transaction()
         return answer
 
     def fail(self, message: str) -> None:
@@ -186,6 +189,7 @@ class CopyTo:
     format: Format
     kind: CopyFormat
     parameters: tuple[Type, ...]
+    finish_transaction: FinishTransaction
     columns: ClassVar[tuple[ResultColumn, ...] | None] = None
     is_short: ClassVar[bool] = False
 
@@ -203,9 +207,9 @@ class _Outgoing:
 
     def batches(self) -> Iterator[Sequence[bytes]]:
         """Large values that the rows are made of are charged as they are made, batch by batch."""
-        memory, made = self._execution.session.memory, self._batches()
-        following = partial(next, made, None)
-        while (batch := memory.evaluated(self._execution.account, following)) is not None:
+        memory = self._execution.session.memory
+        following = partial(next, self._batches(), None)
+        while (batch := memory.charged(self._execution.account, following)) is not None:
             memory.hold_result(sum(map(len, batch)))
             yield batch
 
@@ -223,7 +227,7 @@ class _Outgoing:
             yield encoded
         if is_binary:
             yield [head + b"\xff\xff"]
-        self._execution.session.finish_copy()
+        self._copy.finish_transaction()
 
     def _encoded(
         self, rows: Iterator[Sequence[Datum]], encode: Callable[[Sequence[Datum]], bytes]
@@ -247,7 +251,7 @@ class _Outgoing:
         types = [each.type for each in self._copy.select.columns]
         format = self._copy.format
         if self._copy.kind is CopyFormat.BINARY:
-            return _binary_row(self._execution.session.parts.codecs.encoders(types))
+            return _binary_row(self._execution.session.services.codecs.encoders(types))
         zone = self._execution.session.variables.zone
         render = [_renderer(each, zone) for each in types]
         line = writer(format)
@@ -287,18 +291,18 @@ def _binary_row(encoders: Sequence[Callable[[Datum], bytes]]) -> Callable[[Seque
 # Planning
 
 
-def plan(planner: "Planner", tree: Tree) -> "CopyFrom | CopyTo":
+def plan(finish: FinishTransaction, planner: Planner, tree: Tree) -> CopyFrom | CopyTo:
     if tree.is_program or tree.filename:
         raise InsufficientPrivilege(
             "COPY reads from and writes to the client only",
             hint="Use COPY ... FROM STDIN or TO STDOUT, or psql's \\copy.",
         )
     if tree.is_from:
-        return _plan_from(planner, tree)
-    return _plan_to(planner, tree)
+        return _plan_from(finish, planner, tree)
+    return _plan_to(finish, planner, tree)
 
 
-def _plan_from(planner: "Planner", tree: Tree) -> CopyFrom:
+def _plan_from(finish: FinishTransaction, planner: Planner, tree: Tree) -> CopyFrom:
     if tree.HasField("where_clause"):
         raise NotSupported("COPY FROM ... WHERE is not supported")
     path = [
@@ -313,7 +317,7 @@ def _plan_from(planner: "Planner", tree: Tree) -> CopyFrom:
     targets = _columns(table, tree)
     format, how = _format(tree, [each.name for each in targets])
     types = tuple(type_of(each.type, planner.names.enum) for each in targets)
-    return CopyFrom(table, targets, types, format, how)
+    return CopyFrom(table, targets, types, format, how, finish)
 
 
 def _columns(table: Table, tree: Tree) -> tuple[TableColumn, ...]:
@@ -336,7 +340,7 @@ def _columns(table: Table, tree: Tree) -> tuple[TableColumn, ...]:
     return tuple(found)
 
 
-def _plan_to(planner: "Planner", tree: Tree) -> CopyTo:
+def _plan_to(finish: FinishTransaction, planner: Planner, tree: Tree) -> CopyTo:
     query = child(tree, "query")
     if query is None:
         query = _select_of(planner, tree)
@@ -344,10 +348,10 @@ def _plan_to(planner: "Planner", tree: Tree) -> CopyTo:
         raise NotSupported("COPY of a statement that writes is not supported")
     select = queries.plan(planner, query)
     format, how = _format(tree, [each.name for each in select.columns])
-    return CopyTo(select, format, how, select.parameters)
+    return CopyTo(select, format, how, select.parameters, finish)
 
 
-def _select_of(planner: "Planner", tree: Tree) -> Tree:
+def _select_of(planner: Planner, tree: Tree) -> Tree:
     """COPY t (a, b) TO is COPY (SELECT a, b FROM t) TO."""
     path = [
         each for each in (tree.relation.catalogname, tree.relation.schemaname, tree.relation.relname) if each

@@ -12,7 +12,7 @@ Walk: `statements.dml.writing` and `statements.dml.copy` ask when a row is in th
 from tenure.base.errors import NotSupported, UniqueViolation, UserError
 from tenure.catalog.changes.index_changes import forgets_key
 from tenure.catalog.descriptors.definitions import Table
-from tenure.sql.session.execution import Execution
+from tenure.sql.execution.execution import Execution
 
 
 def check_key_stays(execution: Execution, table: int, constraint: str | None = None) -> None:

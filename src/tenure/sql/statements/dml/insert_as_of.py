@@ -6,26 +6,24 @@ The query is read as of the moment; the table that is written, ON CONFLICT and R
 Both are planned when the statement runs: the moment moves, and either catalog may have changed since the
 statement was prepared.
 
-Walk: `sql.planning` -> `plan`; `InsertAsOf.run` -> `statements.dml.writes.plan_insert` with a block of the
-past.
+Walk: `statements.statement_table` -> `plan`; `InsertAsOf.run` -> `statements.dml.writes.plan_insert` with a
+block of the past.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from tenure.base.errors import PlanChanged
+from tenure.base.errors import PlanChanged, SyntaxFault
 from tenure.expr.types.datatype import Type
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.planner import Planner
+from tenure.sql.execution.statement import Result
 from tenure.sql.session.answers import ResultColumn
-from tenure.sql.session.execution import Execution
-from tenure.sql.statement import Result
 from tenure.sql.statements.dml import past_blocks
 from tenure.sql.statements.dml.writes import plan_insert
 from tenure.sql.statements.dml.writing import Insert
-from tenure.sql.text import as_of
+from tenure.sql.text import as_of, parse
 from tenure.sql.text.parse import Tree
-
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
+from tenure.sql.text.tenure_statements import TokenReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class InsertAsOf:
     def run(self, execution: Execution) -> Result:
         execution.block.txn("INSERT")
         with past_blocks.reading_block(execution, self.operand) as block:
-            planner = execution.session.preparing.planner(self.text, execution.block, self.parameters)
+            planner = Planner(execution.session, execution.block, self.text, self.parameters)
             planner.is_upsert = self.is_upsert
             insert = plan_insert(planner, self.tree, reading=planner.inside(block))
             if insert.columns != self.columns:
@@ -50,7 +48,7 @@ class InsertAsOf:
             return insert.run(execution)
 
 
-def plan(planner: "Planner", tree: Tree) -> Insert | InsertAsOf:
+def plan(planner: Planner, tree: Tree) -> Insert | InsertAsOf:
     operand = planner.as_of
     if not operand:
         return plan_insert(planner, tree)
@@ -61,3 +59,16 @@ def plan(planner: "Planner", tree: Tree) -> Insert | InsertAsOf:
         reading.parameters = planner.parameters
         insert = plan_insert(planner, tree, reading=reading)
     return InsertAsOf(planner.text, tree, operand, insert.columns, insert.parameters, planner.is_upsert)
+
+
+def plan_upsert(planner: Planner, reader: TokenReader) -> Insert | InsertAsOf:
+    """UPSERT INTO t ...: INSERT that overwrites the row with the same primary key."""
+    text = planner.text
+    start = len(text) - len(text.lstrip())
+    planner.text = text[:start] + "INSERT" + text[start + len("UPSERT") :]
+    parsed = parse.one(planner.text)
+    assert parsed is not None
+    if parse.kind(parsed.tree) != "InsertStmt" or parse.has(parsed.tree, "on_conflict_clause"):
+        raise SyntaxFault("UPSERT takes no ON CONFLICT")
+    planner.is_upsert = True
+    return plan(planner, parsed.tree)

@@ -4,7 +4,6 @@ Walk: `statements.dml.writes` -> `plan_conflict`; `statements.dml.writing` runs 
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import (
     InvalidColumnReference,
@@ -22,6 +21,7 @@ from tenure.sql.bind import from_clause as bind_from
 from tenure.sql.bind.locations import location_of
 from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.bind.targets import check_boolean
+from tenure.sql.execution.planner import Planner
 from tenure.sql.plans.implication import implies
 from tenure.sql.plans.trees import substituted
 from tenure.sql.statements.dml.assignments import assignments
@@ -35,11 +35,8 @@ from tenure.sql.statements.dml.writing import Conflict
 from tenure.sql.text import parse
 from tenure.sql.text.parse import Tree, child, items
 
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
 
-
-def plan_conflict(planner: "Planner", level: QueryLevel, table: Table, tree: Tree) -> Conflict | None:
+def plan_conflict(planner: Planner, level: QueryLevel, table: Table, tree: Tree) -> Conflict | None:
     if planner.is_upsert:
         _require_immediate([table.index(table.primary)])
         return Conflict((table.primary,), overwrites=True)
@@ -81,7 +78,7 @@ def plan_conflict(planner: "Planner", level: QueryLevel, table: Table, tree: Tre
     )
 
 
-def _arbiters(planner: "Planner", level: QueryLevel, table: Table, infer: Tree | None) -> tuple[int, ...]:
+def _arbiters(planner: Planner, level: QueryLevel, table: Table, infer: Tree | None) -> tuple[int, ...]:
     """The unique indexes that a conflict target means; none: any of them."""
     if infer is None:
         _require_immediate(visible(table.indexes))
@@ -121,7 +118,7 @@ def _require_immediate(indexes: Iterable[Index]) -> None:
 
 
 def _covers(
-    predicate: Expression, places: Mapping[int, Node], condition: Node | None, planner: "Planner"
+    predicate: Expression, places: Mapping[int, Node], condition: Node | None, planner: Planner
 ) -> bool:
     """Whether a partial index has every row that the conflict target's WHERE is true of."""
     return implies(condition, substituted(decode(predicate.tree), places), planner.names.enum)

@@ -12,32 +12,29 @@ Walk: `statements.dml.queries` plans with `planning_block`; `statements.dml.inse
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import NotSupported
+from tenure.sql.execution.execution import Execution
 from tenure.sql.plans.plan import Lock, Query
 from tenure.sql.plans.plan_facts import everything
 from tenure.sql.session.answers import NotShort
 from tenure.sql.session.block import Block
-from tenure.sql.session.execution import Execution
+from tenure.sql.session.session_state import SessionState
 from tenure.sql.text.as_of import timestamp_of
-
-if TYPE_CHECKING:
-    from tenure.sql.session.session import Session
 
 
 @contextmanager
-def planning_block(session: "Session", operand: str) -> Iterator[Block]:
+def planning_block(session: SessionState, operand: str) -> Iterator[Block]:
     """Where the moment is a parameter, which has no value yet, the catalog of now stands for that of then.
 
     Not on the loop: to read at a moment, the store's clock may have to be pushed there, which is a commit.
     """
     if session.is_inline:
         raise NotShort
-    block = Block(session.parts)
+    block = Block(session.services)
     try:
         if not operand.startswith("$"):
-            block.read_as_of(timestamp_of(session, operand))
+            block.read_as_of(timestamp_of(operand, session.services.env.wall_micros()))
         yield block
     finally:
         block.close()
@@ -45,10 +42,11 @@ def planning_block(session: "Session", operand: str) -> Iterator[Block]:
 
 @contextmanager
 def reading_block(execution: Execution, operand: str) -> Iterator[Block]:
-    block = Block(execution.session.parts)
+    services = execution.session.services
+    block = Block(services)
     block.now_micros = execution.block.now_micros
     try:
-        block.read_as_of(timestamp_of(execution.session, operand, execution.values))
+        block.read_as_of(timestamp_of(operand, services.env.wall_micros(), execution.values))
         yield block
     finally:
         block.close()

@@ -7,39 +7,37 @@ A query that is fetched in parts gives the rows of its opening, whichever execut
 through a view (`Execution.source`), and system tables, which have no past, are read at once. FOR UPDATE finds
 and locks its rows at once; one that the transaction itself has changed since is left out.
 
-Walk: `sql.planning` -> `plan` -> `sql.bind` -> `sql.access` -> `sql.rows.runner`; `run` -> `sql.rows.run`.
+Walk: `statements.statement_table` -> `plan` -> `sql.bind` -> `sql.access` -> `sql.rows.runner`; `run` ->
+`sql.rows.run`.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import PlanChanged
 from tenure.base.memory import Holding
 from tenure.expr.types.datatype import Type
 from tenure.sql.access import planner as access
 from tenure.sql.bind import binder as bind
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.planner import Planner
+from tenure.sql.execution.point_lookup import PointLookup, lookup_of
+from tenure.sql.execution.row_locking import Passing, settled
+from tenure.sql.execution.statement import ReadOnlyStatement, Result
 from tenure.sql.plans.plan import Lock, OutputColumn, Query, Virtual
 from tenure.sql.plans.plan_facts import everything, is_bounded
 from tenure.sql.rows import runner as rows
 from tenure.sql.rows.run import QueryRun, Tuple
 from tenure.sql.rows.runner import CompiledQuery
 from tenure.sql.session.answers import ResultColumn
-from tenure.sql.session.execution import Execution
 from tenure.sql.session.inline import RowsBudget, is_cheap_query
-from tenure.sql.session.point_lookup import PointLookup, lookup_of
-from tenure.sql.session.row_locking import Passing, settled
-from tenure.sql.statement import Result
 from tenure.sql.statements.dml import past_blocks
 from tenure.sql.text import as_of
 from tenure.sql.text.parse import Tree
 
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
-
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(ReadOnlyStatement):
     query: Query
     runner: CompiledQuery
     columns: tuple[ResultColumn, ...]
@@ -47,13 +45,17 @@ class Select:
     is_short: bool
     is_bounded: bool
     locks: bool = False
-    """Whether FOR UPDATE or its like is anywhere in it."""
+    """Whether FOR UPDATE or FOR SHARE is anywhere in it."""
     reads_system: bool = False
     """Whether a system table is anywhere in it."""
     lookup: PointLookup | None = None
     """The short way, if it is one row by its key."""
     is_kept: bool = True
     tag: str = "SELECT"
+
+    @property
+    def point_lookup(self) -> PointLookup | None:
+        return self.lookup
 
     def run(self, execution: Execution) -> Result:
         return Result(self.tag, self.rows(execution), counts=True)
@@ -91,21 +93,21 @@ def run_of(execution: Execution, query: Query | None = None, passing: Passing | 
     """One run of a plan in this execution; DuckDB may take over parts of `query`, `passing` sees what is
     to be locked."""
     session, block = execution.session, execution.block
-    parts = session.parts
+    duck, tables = session.services.duck, session.system_tables
     executor = session.variables["tenure.executor"]
     budget = RowsBudget() if execution.inline else None
     run = QueryRun(
         context=execution.context,
         source=execution.source if passing is None else block.source,  # what is locked is found at any time
         layouts=block.layout,
-        virtual=lambda key: parts.virtual.rows(key, execution),
+        virtual=lambda key: tables.rows(key, execution),
         check=execution.check,
         memory=execution.account,
         lock=None if passing is None else passing.passes,
         read=None if budget is None else budget.spend,
     )
-    if query is not None and parts.duck is not None and executor != "rows":
-        run.instead = parts.duck.taking(
+    if query is not None and duck is not None and executor != "rows":
+        run.instead = duck.taking(
             block.enum, is_forced=executor == "duckdb", is_once=execution.can_start_over
         )
     return run
@@ -116,6 +118,7 @@ class SelectAsOf:
     """A query of the past: planned for the catalog as it was then, when the moment is known."""
 
     text: str
+    tree: Tree
     operand: str
     columns: tuple[ResultColumn, ...]
     parameters: tuple[Type, ...]
@@ -127,8 +130,9 @@ class SelectAsOf:
 
     def rows(self, execution: Execution) -> Iterator[Tuple]:
         session, block = execution.session, execution.block
-        block.read_as_of(as_of.timestamp_of(session, self.operand, execution.values))
-        select = session.preparing.plan_query(self.text, block, self.parameters)
+        now_micros = session.services.env.wall_micros()
+        block.read_as_of(as_of.timestamp_of(self.operand, now_micros, execution.values))
+        select = plan_query(Planner(session, block, self.text, self.parameters), self.tree)
         if [(each.name, each.type.ref) for each in select.columns] != [
             (each.name, each.type.ref) for each in self.columns
         ]:
@@ -136,7 +140,7 @@ class SelectAsOf:
         return select.rows(execution)
 
 
-def plan(planner: "Planner", tree: Tree) -> "Select | SelectAsOf":
+def plan(planner: Planner, tree: Tree) -> "Select | SelectAsOf":
     operand = planner.as_of
     if not operand:
         return plan_query(planner, tree)
@@ -146,15 +150,15 @@ def plan(planner: "Planner", tree: Tree) -> "Select | SelectAsOf":
         if operand.startswith("$"):
             inside.parameters.expect(int(operand[1:]), as_of.TEXT)
         select = plan_query(inside, tree)
-        return SelectAsOf(planner.text, operand, select.columns, inside.parameters.types())
+        return SelectAsOf(planner.text, tree, operand, select.columns, inside.parameters.types())
 
 
-def plan_query(planner: "Planner", tree: Tree) -> Select:
+def plan_query(planner: Planner, tree: Tree) -> Select:
     bound = bind.bind_query(tree, planner.names, planner.parameters)
     return compiled(planner, bound)
 
 
-def compiled(planner: "Planner", bound: Query) -> Select:
+def compiled(planner: Planner, bound: Query) -> Select:
     query = access.with_access(bound)
     nodes = list(everything(query.plan, query))
     locks = any(isinstance(each, Lock) for each in nodes)

@@ -9,7 +9,6 @@ Walk: `statements.dml.writes` -> `plan_returning`; `statements.dml.writing` eval
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import DuplicateAlias, SyntaxFault
 from tenure.catalog.descriptors.definitions import Table
@@ -17,18 +16,16 @@ from tenure.expr.tree.cheap_expressions import cost
 from tenure.sql.bind import from_clause as bind_from
 from tenure.sql.bind import targets as bind_targets
 from tenure.sql.bind.scope import QueryLevel
+from tenure.sql.execution.planner import Planner
 from tenure.sql.session.answers import ResultColumn
 from tenure.sql.statements.dml.write_expressions import compiled_over, folds_of, refuse_nested
 from tenure.sql.statements.dml.writing import Returning
 from tenure.sql.text.parse import Tree, child, items, option
 
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
-
 _SIDES = {"RETURNING_OPTION_OLD": "old", "RETURNING_OPTION_NEW": "new"}
 
 
-def plan_returning(planner: "Planner", level: QueryLevel, table: Table, tree: Tree) -> Returning | None:
+def plan_returning(planner: Planner, level: QueryLevel, table: Table, tree: Tree) -> Returning | None:
     clause = child(tree, "returning_clause")
     if clause is None:
         return None

@@ -4,7 +4,6 @@ Walk: `statements.dml.writes`, `statements.dml.on_conflict` and `statements.dml.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import NotSupported
 from tenure.catalog.descriptors.definitions import Column
@@ -16,22 +15,20 @@ from tenure.expr.tree.folding import Fold, folds
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.parameters import PARAMETERS_MAX
 from tenure.sql.bind.scope import QueryLevel
-
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
+from tenure.sql.execution.planner import Planner
 
 
-def compiled_over(planner: "Planner", level: QueryLevel, node: Node) -> Evaluate:
+def compiled_over(planner: Planner, level: QueryLevel, node: Node) -> Evaluate:
     """Over the row of a level."""
     return compile(node, dict(enumerate(level.row)), planner.names.enum)
 
 
-def folds_of(planner: "Planner", trees: Sequence[Node]) -> tuple[Fold, ...]:
+def folds_of(planner: Planner, trees: Sequence[Node]) -> tuple[Fold, ...]:
     """Without subqueries, all Given values are parameters."""
     return folds(trees, PARAMETERS_MAX, planner.names.enum)
 
 
-def value_or_default(planner: "Planner", column: Column, node: Node | None) -> Node:
+def value_or_default(planner: Planner, column: Column, node: Node | None) -> Node:
     if node is not None:
         return node
     if column.default is None:

@@ -8,11 +8,11 @@
 
 The reading part is a plan like any other; the writing part is in `statements.dml.writing`.
 
-Walk: `sql.planning` -> `plan_insert`, `plan_update`, `plan_delete` -> the binder -> `sql.access.planner`.
+Walk: `statements.statement_table` -> `plan_insert`, `plan_update`, `plan_delete` -> the binder ->
+`sql.access.planner`.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import (
     DuplicateColumn,
@@ -41,6 +41,7 @@ from tenure.sql.bind.locations import location_of
 from tenure.sql.bind.relations import Relation, VirtualTable
 from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.bind.targets import check_boolean
+from tenure.sql.execution.planner import Planner
 from tenure.sql.plans.plan import (
     Among,
     Filter,
@@ -66,14 +67,10 @@ from tenure.sql.statements.dml.writing import Conflict, GivenRows, Insert, PastR
 from tenure.sql.text import parse
 from tenure.sql.text.parse import Tree, child, items
 
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
-
-
 # INSERT
 
 
-def plan_insert(planner: "Planner", tree: Tree, *, reading: "Planner | None" = None) -> Insert:
+def plan_insert(planner: Planner, tree: Tree, *, reading: "Planner | None" = None) -> Insert:
     """`reading` plans the query whose rows are inserted, where that is one of the past."""
     binder = bind.Binder(planner.names, planner.parameters, tree)
     level = binder.level()
@@ -136,7 +133,7 @@ SHORT_ROWS_MAX = 20
 """Rows of VALUES that are written on the door's loop: more would hold other clients up."""
 
 
-def _target(planner: "Planner", tree: Tree) -> Table:
+def _target(planner: Planner, tree: Tree) -> Table:
     path = [each for each in (tree.catalogname, tree.schemaname, tree.relname) if each]
     relation = planner.names.relation(path, tree.location + 1)
     refuse_system(relation)
@@ -181,7 +178,7 @@ def _width(select: Tree) -> int:
 
 
 def _given_rows(
-    planner: "Planner",
+    planner: Planner,
     level: QueryLevel,
     table: Table,
     targets: Sequence[TableColumn],
@@ -244,9 +241,7 @@ def _in_order(
     return given._replace(rows=(tuple(value for _, value in pairs),)), [column for column, _ in pairs]
 
 
-def _assigned(
-    planner: "Planner", column: TableColumn, typed: Typed, value: Tree, override: str
-) -> Node | None:
+def _assigned(planner: Planner, column: TableColumn, typed: Typed, value: Tree, override: str) -> Node | None:
     """An expression as a column's new value; None if the default comes instead."""
     _check_writable(column, override)
     node = as_column(planner, column, typed, value).node
@@ -259,7 +254,7 @@ def _is_overridden(column: TableColumn, override: str) -> bool:
 
 
 def _selected(
-    planner: "Planner",
+    planner: Planner,
     binder: bind.Binder,
     level: QueryLevel,
     targets: Sequence[TableColumn],
@@ -277,7 +272,7 @@ def _selected(
 
 
 def _filled(
-    planner: "Planner",
+    planner: Planner,
     targets: Sequence[TableColumn],
     outputs: Sequence[OutputColumn],
     select: Tree,
@@ -300,7 +295,7 @@ def _filled(
 
 
 def _selected_then(
-    planner: "Planner", reading: "Planner", targets: Sequence[TableColumn], tree: Tree, *, override: str
+    planner: Planner, reading: Planner, targets: Sequence[TableColumn], tree: Tree, *, override: str
 ) -> tuple[PastRows, list[TableColumn]]:
     """As `_selected`, of the past: the query is bound to the catalog of then, its values to today's table."""
     select = child(tree, "select_stmt")
@@ -322,7 +317,7 @@ def _selected_then(
     return PastRows(runner, reading.block, values), [column for column, _ in filled]
 
 
-def _enum_of(planner: "Planner", reading: "Planner") -> Callable[[int], EnumType]:
+def _enum_of(planner: Planner, reading: Planner) -> Callable[[int], EnumType]:
     """An enum as it is now, or as it was if it is gone: values of either are converted."""
 
     def enum(id: int) -> EnumType:
@@ -360,16 +355,16 @@ def _check_writable(column: TableColumn, override: str) -> None:
 # UPDATE and DELETE
 
 
-def plan_update(planner: "Planner", tree: Tree) -> RowChange:
+def plan_update(planner: Planner, tree: Tree) -> RowChange:
     return _plan_change(planner, tree, tree.from_clause, tree.target_list)
 
 
-def plan_delete(planner: "Planner", tree: Tree) -> RowChange:
+def plan_delete(planner: Planner, tree: Tree) -> RowChange:
     return _plan_change(planner, tree, tree.using_clause, None)
 
 
 def _plan_change(
-    planner: "Planner", tree: Tree, sources: Sequence[Tree], targets: Sequence[Tree] | None
+    planner: Planner, tree: Tree, sources: Sequence[Tree], targets: Sequence[Tree] | None
 ) -> RowChange:
     binder = bind.Binder(planner.names, planner.parameters, tree)
     level = binder.level()
@@ -424,7 +419,7 @@ def _type(level: QueryLevel, node: Node) -> Type:
     return check(node, dict(enumerate(level.row)), level.names.enum)
 
 
-def _point(planner: "Planner", query: Query, table: Table) -> tuple[Evaluate, ...] | None:
+def _point(planner: Planner, query: Query, table: Table) -> tuple[Evaluate, ...] | None:
     """The primary key that the statement names, if it names one row and reads nothing else."""
     scans = [each for each in walk(query.plan) if isinstance(each, Scan)]
     if (

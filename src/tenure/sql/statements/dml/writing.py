@@ -22,15 +22,15 @@ from tenure.expr.tree.closures import Evaluate
 from tenure.expr.tree.folding import Fold
 from tenure.expr.types.datatype import Type
 from tenure.kv.transaction import Transaction
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.row_locking import Passing, acquire, await_hold, freshen, settled
+from tenure.sql.execution.statement import Result
 from tenure.sql.rows.run import Tuple
 from tenure.sql.rows.runner import CompiledQuery
 from tenure.sql.session.answers import ResultColumn
 from tenure.sql.session.block import Block
 from tenure.sql.session.closed_tables import await_open
-from tenure.sql.session.execution import Execution
 from tenure.sql.session.inline import RowsBudget
-from tenure.sql.session.row_locking import Passing, acquire, await_hold, freshen, settled
-from tenure.sql.statement import Result
 from tenure.sql.statements.dml.forgotten_keys import check_key_stays, explain_violation
 from tenure.sql.statements.dml.queries import run_of
 from tenure.table import read
@@ -386,7 +386,7 @@ class RowChange:
 
 def writer_of(execution: Execution, table: Table, budget: RowsBudget | None = None) -> TableWriter:
     block = execution.block
-    if table.id in execution.session.parts.locks.tables.held:
+    if table.id in execution.session.services.locks.tables.held:
         await_hold(execution, table)
 
     def layout_of(id: int) -> Layout:

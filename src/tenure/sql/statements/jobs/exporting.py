@@ -11,22 +11,19 @@ makes the job.
 
 It is not part of any transaction. Files are the operator's, so only a superuser may write them.
 
-Walk: `sql.planning` -> `plan_export` -> `ExportStatement.control` -> `bulk.exporting.kind.start`; the job
-of a query comes back here by `rows_of`.
+Walk: `statements.statement_table` -> `plan_export` -> `ExportStatement.control` ->
+`bulk.exporting.kind.start`; the job of
+a query reads its rows by a session of its own.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from tenure.base.errors import (
     ActiveTransaction,
     InFailedTransaction,
     InvalidParameter,
     NotSupported,
-    PlanChanged,
-    RetryError,
     SyntaxFault,
 )
 from tenure.base.timestamp import Timestamp
@@ -34,7 +31,6 @@ from tenure.bulk.exporting.kind import start
 from tenure.bulk.exporting.records import ExportPayload, files_of
 from tenure.bulk.lakes import Lake
 from tenure.catalog.descriptors.definitions import EnumType, Table, TypeRef, visible
-from tenure.expr.types.datatype import Datum
 from tenure.expr.types.type_names import type_of
 from tenure.pipeline.writing.formats import (
     CHUNK_ROWS,
@@ -46,23 +42,19 @@ from tenure.pipeline.writing.formats import (
     OutColumn,
     Writing,
 )
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.planner import Planner, WordsPlanner
+from tenure.sql.execution.statement import Control
 from tenure.sql.session.answers import Answer, ResultColumn
 from tenure.sql.session.block import Block
-from tenure.sql.session.execution import Execution
-from tenure.sql.statement import Control
+from tenure.sql.session.session_state import SessionState
 from tenure.sql.statements.ddl import ddl_statements
 from tenure.sql.statements.dml import queries
 from tenure.sql.statements.jobs.waiting_statements import await_job, create_job, require_superuser
 from tenure.sql.text import as_of, parse
 from tenure.sql.text.quoting import quoted
-from tenure.sql.text.tenure_statements import Own, TokenReader
+from tenure.sql.text.tenure_statements import TokenReader
 
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
-    from tenure.sql.session.clients import SqlSessions
-    from tenure.sql.session.session import Session
-
-BATCH_ROWS = 10_000
 FORMATS = (CSV, NDJSON, PARQUET)
 CHUNK_ROWS_MAX = 10**9
 QUERY_NAME = "query"
@@ -115,15 +107,15 @@ class ExportStatement(Control):
         return Answer([tuple(file) for file in files_of(data)], "EXPORT")
 
     def _start(self, execution: Execution) -> int:
-        session, parts = execution.session, execution.session.parts
-        lake = parts.lake
+        session, services = execution.session, execution.session.services
+        lake = services.lake
         require_superuser(session, "EXPORT to files")
-        if lake is None or parts.locations is None:
+        if lake is None or services.locations is None:
             raise NotSupported("this node has no lake", hint="Start it with --lake and --files.")
-        location = parts.locations.resolve(self.location)
+        location = services.locations.resolve(self.location)
         if location.has_wildcards:
             raise InvalidParameter(f'location "{location.shown}" has wildcards', hint="Name a directory.")
-        at = as_of.timestamp_of(session, self.as_of) if self.as_of else parts.store.snapshot().at
+        at = _read_at(session, self.as_of)
         payload = self._payload(session, lake, at)
         rows = _rows_about(lake, self.table) if self.table else 0
         described = f"EXPORT INTO {self.format.upper()} '{location.shown}' FROM {self.name}"
@@ -132,7 +124,7 @@ class ExportStatement(Control):
             lambda txn: start(txn, lake, payload, owner=session.user, description=described, rows=rows),
         )
 
-    def _payload(self, session: "Session", lake: Lake, at: Timestamp) -> ExportPayload:
+    def _payload(self, session: SessionState, lake: Lake, at: Timestamp) -> ExportPayload:
         version = lake.version(lake.store.snapshot(at), self.table) if self.table else None
         if version is not None:
             shown = [each for each in visible(version.table.columns) if not each.is_hidden]
@@ -155,7 +147,7 @@ class ExportStatement(Control):
         )
 
     def _writing(
-        self, session: "Session", columns: tuple[OutColumn, ...], enums: tuple[EnumType, ...]
+        self, session: SessionState, columns: tuple[OutColumn, ...], enums: tuple[EnumType, ...]
     ) -> Writing:
         given = self.options
         return Writing(
@@ -167,6 +159,13 @@ class ExportStatement(Control):
             given.chunk_rows,
             session.variables["TimeZone"],
         )
+
+
+def _read_at(session: SessionState, operand: str) -> Timestamp:
+    services = session.services
+    if operand:
+        return as_of.timestamp_of(operand, services.env.wall_micros())
+    return services.store.snapshot().at
 
 
 def _rows_about(lake: Lake, table: int) -> int:
@@ -189,58 +188,10 @@ def _enums(lake: Lake, at: Timestamp, outputs: Sequence[ResultColumn]) -> tuple[
     return tuple(each for id in ids if isinstance(each := lake.catalog.get(snapshot, id), EnumType))
 
 
-# The job of a query
-
-
-class _Watched(Execution):
-    """Asks the job besides whether to go on."""
-
-    __slots__ = ("_ask",)
-    can_start_over = True
-
-    def __init__(self, session: "Session", block: Block, ask: Callable[[], None]) -> None:
-        super().__init__(session, block, ())
-        self._ask = ask
-
-    def check(self) -> None:
-        self._ask()
-        super().check()
-
-
-class ExportDoor(Protocol):
-    @property
-    def sessions(self) -> "SqlSessions": ...
-
-
-def rows_of(
-    door: "ExportDoor | None", export: ExportPayload, check: Callable[[], None], is_again: bool
-) -> Iterator[Sequence[Sequence[Datum]]]:
-    """The rows of an exported query as of the job's time, some at once, by a session of its own."""
-    if door is None:
-        raise RetryError("the node is still starting")
-    options = {"search_path": export.path, "TimeZone": export.writing.zone}
-    if is_again:
-        options["tenure.executor"] = "rows"
-    session = door.sessions.open(user=export.user, database=export.database, options=options)
-    block = Block(session.parts)
-    try:
-        block.read_as_of(export.at)
-        select = session.preparing.plan_query(export.query, block, ())
-        found = [(each.name, each.type.ref) for each in select.columns]
-        if found != [(each.name, each.type) for each in export.writing.columns]:
-            raise PlanChanged("the query's columns are not what they were when it was exported")
-        rows = select.rows(_Watched(session, block, check))
-        while batch := list(islice(rows, BATCH_ROWS)):
-            yield batch
-    finally:
-        block.close()
-        session.close()
-
-
 # Reading it
 
 
-def plan_export(planner: "Planner", reader: TokenReader) -> ExportStatement:
+def plan_export(planner: Planner, reader: TokenReader) -> ExportStatement:
     reader.expect("into")
     format = reader.name()
     if format not in FORMATS:
@@ -257,22 +208,18 @@ def plan_export(planner: "Planner", reader: TokenReader) -> ExportStatement:
 
 
 def _of_table(
-    planner: "Planner", reader: TokenReader, format: str, location: str, options: ExportOptions
+    planner: Planner, reader: TokenReader, format: str, location: str, options: ExportOptions
 ) -> ExportStatement:
     path = reader.names()
     reader.end()
     relation = planner.names.relation(path)
     text = "SELECT * FROM " + ".".join(map(quoted, path))
-    made = _of_query(planner, text, format, location, options, path[-1])
-    if not isinstance(relation, Table):
-        return made
-    return ExportStatement(
-        format, location, options, made.as_of, made.name, made.query, made.outputs, relation.id
-    )
+    export = _of_query(planner, text, format, location, options, path[-1])
+    return replace(export, table=relation.id) if isinstance(relation, Table) else export
 
 
 def _of_query(
-    planner: "Planner", text: str, format: str, location: str, options: ExportOptions, name: str
+    planner: Planner, text: str, format: str, location: str, options: ExportOptions, name: str
 ) -> ExportStatement:
     parsed = parse.one(text)
     if (
@@ -281,10 +228,10 @@ def _of_query(
         or ddl_statements.is_select_into(parsed.tree)
     ):
         raise SyntaxFault("EXPORT takes FROM TABLE and a name, or FROM and a query")
-    block = Block(planner.session.parts)
+    block = Block(planner.session.services)
     try:
         if planner.as_of:
-            block.read_as_of(as_of.timestamp_of(planner.session, planner.as_of))
+            block.read_as_of(_read_at(planner.session, planner.as_of))
         select = queries.plan_query(planner.inside(block), parsed.tree)
     finally:
         block.close()
@@ -309,13 +256,13 @@ def _options(reader: TokenReader, format: str) -> ExportOptions:
             raise InvalidParameter(f'option "{name}" is for CSV alone')
         given[name] = reader.string() if reader.take("=") else None
         if not reader.take(","):
-            return _made(given)
+            return _options_of(given)
 
 
 _CSV_OPTIONS = ("delimiter", "nullas", "header", "formula_guard")
 
 
-def _made(given: dict[str, str | None]) -> ExportOptions:
+def _options_of(given: dict[str, str | None]) -> ExportOptions:
     compression = (given.get("compression", "none") or "").lower()
     if compression not in COMPRESSIONS:
         raise InvalidParameter(f'"{compression}" is no compression', hint="There are none, gzip and zstd.")
@@ -359,4 +306,4 @@ def _chunk_rows(given: dict[str, str | None]) -> int:
     return int(value)
 
 
-EXPORTS: dict[tuple[str, ...], Own] = {("export",): plan_export}
+EXPORTS: dict[tuple[str, ...], WordsPlanner] = {("export",): plan_export}

@@ -6,7 +6,8 @@ The statement looks through the whole file first: what is not allowed is refused
 Then it runs the definitions in a draft, and hands what came of them to a job, with the places of the rows.
 The job reads those, and publishes everything in one commit.
 
-Walk: `sql.planning` -> `plan_import_dump` -> `ImportDump.control` -> `sql.dumps`, `bulk.importing.job.start`.
+Walk: `statements.statement_table` -> `plan_import_dump` -> `ImportDump.control` -> `sql.dumps`,
+`bulk.importing.job.start`.
 """
 
 from collections import Counter
@@ -15,6 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.base.errors import InvalidParameter, SyntaxFault
 from tenure.bulk.importing.records import ImportPayload, TableInput
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.planner import Planner, StatementTable, WordsPlanner
+from tenure.sql.statements.jobs.dump_contents import DumpContents, make
+from tenure.sql.statements.jobs.dump_rules import RuledItem, judge
 from tenure.sql.statements.jobs.importing import (
     ByJob,
     ImportOptions,
@@ -24,14 +29,10 @@ from tenure.sql.statements.jobs.importing import (
     text_of,
 )
 from tenure.sql.statements.jobs.waiting_statements import create_job
-from tenure.sql.text.tenure_statements import Own, TokenReader
+from tenure.sql.text.tenure_statements import TokenReader
 
 if TYPE_CHECKING:
     from tenure.bulk.importing.inputs import InputFile
-    from tenure.sql.dumps.dump_contents import DumpContents
-    from tenure.sql.dumps.rules import RuledItem
-    from tenure.sql.planning import Planner
-    from tenure.sql.session.execution import Execution
     from tenure.storage.locations import Locations
 
 OPTIONS = ("schema_only", "max_bad_rows", "rejects", "detached")
@@ -42,42 +43,42 @@ class Dump(NamedTuple):
 
     source: "InputFile"
     is_compressed: bool
-    steps: "list[RuledItem]"
+    steps: list[RuledItem]
 
 
 @dataclass(frozen=True, slots=True)
 class ImportDump(ByJob):
     location: str
     is_schema_only: bool
+    statements: StatementTable
 
-    def _start(self, execution: "Execution") -> int:
+    def _start(self, execution: Execution) -> int:
         from tenure.bulk.importing.job import ROW_BYTES, start
-        from tenure.sql.dumps.dump_contents import make
 
         session = execution.session
         lake, locations = places(execution)
         if self.options.rejects:
             locations.resolve(self.options.rejects)
         dump = read(locations, self.location, execution)
-        made = make(session, dump.steps, dump.source.shown)
-        tell_skipped(execution, made.skipped)
-        inputs = () if self.is_schema_only else tuple(self._inputs(dump, made))
+        contents = make(session, self.statements, dump.steps, dump.source.shown)
+        tell_skipped(execution, contents.skipped)
+        inputs = () if self.is_schema_only else tuple(self._inputs(dump, contents))
         payload = ImportPayload(
             inputs,
             self.options.bad_rows_max,
             self.options.rejects,
             session.user,
             session.database_name,
-            session.parts.env.wall_micros(),
+            session.services.env.wall_micros(),
             session.variables["TimeZone"],
-            made.descriptors,
-            tuple(made.values),
+            contents.descriptors,
+            tuple(contents.values),
         )
         rows = sum(each.end - each.start for input in inputs for each in input.ranges) // ROW_BYTES
         text = f"IMPORT PGDUMP '{dump.source.location.shown}'"
         return create_job(execution, lambda txn: start(txn, lake, payload, rows=rows, description=text))
 
-    def _inputs(self, dump: Dump, made: "DumpContents") -> list[TableInput]:
+    def _inputs(self, dump: Dump, contents: DumpContents) -> list[TableInput]:
         return [
             TableInput(
                 rows.table,
@@ -89,15 +90,14 @@ class ImportDump(ByJob):
                 bytes=dump.source.bytes,
                 is_compressed=dump.is_compressed,
             )
-            for rows, ranges in made.rows.items()
+            for rows, ranges in contents.rows.items()
         ]
 
 
-def read(locations: "Locations", location: str, execution: "Execution") -> Dump:
+def read(locations: "Locations", location: str, execution: Execution) -> Dump:
     """Looks through a dump. Raises BadDump for the first thing in it that is wrong, or not allowed."""
     from tenure.bulk.dumps.scan import items
     from tenure.bulk.importing.inputs import sources_of
-    from tenure.sql.dumps.rules import judge
     from tenure.storage.decompression import HEAD_BYTES, codec_of
 
     sources = sources_of(locations, TableInput(0, (), (location,), ""))
@@ -116,7 +116,7 @@ def read(locations: "Locations", location: str, execution: "Execution") -> Dump:
     return Dump(source, is_compressed, steps)
 
 
-def tell_skipped(execution: "Execution", skipped: "Counter[str]") -> None:
+def tell_skipped(execution: Execution, skipped: "Counter[str]") -> None:
     if skipped:
         listed = ", ".join(f"{words} ({count})" for words, count in sorted(skipped.items()))
         execution.session.notice(
@@ -127,7 +127,7 @@ def tell_skipped(execution: "Execution", skipped: "Counter[str]") -> None:
 # Reading it
 
 
-def plan_import_dump(planner: "Planner", reader: TokenReader) -> ImportDump:
+def plan_import_dump(planner: Planner, reader: TokenReader) -> ImportDump:
     location = text_of(reader)
     given = given_options(reader)
     reader.end()
@@ -139,7 +139,7 @@ def plan_import_dump(planner: "Planner", reader: TokenReader) -> ImportDump:
         rejects=given.get("rejects") or "",
         is_detached="detached" in given,
     )
-    return ImportDump(options, location, "schema_only" in given)
+    return ImportDump(options, location, "schema_only" in given, planner.statements)
 
 
-DUMPS: dict[tuple[str, ...], Own] = {("import", "pgdump"): plan_import_dump}
+DUMPS: dict[tuple[str, ...], WordsPlanner] = {("import", "pgdump"): plan_import_dump}

@@ -9,7 +9,7 @@ detached; if it is canceled, or its client goes away, the job is canceled.
 
 It is not part of any transaction: the table has to be free of the statement's own, too.
 
-Walk: `sql.planning` -> `plan_import` -> `Import.control` -> `bulk.importing.job.start`.
+Walk: `statements.statement_table` -> `plan_import` -> `Import.control` -> `bulk.importing.job.start`.
 """
 
 from collections.abc import Sequence
@@ -33,16 +33,16 @@ from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import Table, TypeRef, visible
 from tenure.cluster.jobs.job_waits import outcome_of
 from tenure.expr.types.type_names import type_of
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.planner import Planner, WordsPlanner
+from tenure.sql.execution.statement import Control
 from tenure.sql.session.answers import Answer, ResultColumn
-from tenure.sql.statement import Control
 from tenure.sql.statements.dml.writes import refuse_system
 from tenure.sql.statements.jobs.waiting_statements import await_end, create_job, failure_of, require_superuser
-from tenure.sql.text.tenure_statements import Own, TokenReader
+from tenure.sql.text.tenure_statements import TokenReader
 
 if TYPE_CHECKING:
     from tenure.bulk.importing.inputs import InputFile
-    from tenure.sql.planning import Planner
-    from tenure.sql.session.execution import Execution
     from tenure.storage.locations import Locations
 
 FORMATS = (CSV, NDJSON, PARQUET)
@@ -71,7 +71,7 @@ class ByJob(Control):
     def columns(self) -> tuple[ResultColumn, ...]:  # type: ignore[override]
         return RESULT[:1] if self.options.is_detached else RESULT
 
-    def control(self, execution: "Execution") -> Answer:
+    def control(self, execution: Execution) -> Answer:
         block = execution.session.block
         if block is not None and block.is_failed:
             raise InFailedTransaction
@@ -81,17 +81,17 @@ class ByJob(Control):
         id = self._start(execution)
         if self.options.is_detached:
             return Answer([(id,)], "IMPORT")
-        parts = execution.session.parts
+        services = execution.session.services
         # It is saved by the very commit that publishes the rows, if there is one.
-        snapshot = await_end(execution, id, lambda snapshot: bool(parts.jobs.progress(snapshot, id).data))
+        snapshot = await_end(execution, id, lambda snapshot: bool(services.jobs.progress(snapshot, id).data))
         with outcome_of(id):
-            data, control = parts.jobs.progress(snapshot, id).data, parts.jobs.control(snapshot, id)
-            parts.leases.renew()  # so that the next statement finds the table public
+            data, control = services.jobs.progress(snapshot, id).data, services.jobs.control(snapshot, id)
+            services.leases.renew()  # so that the next statement finds the table public
         if not data:
             raise failure_of(id, control)
         return Answer([_result(id, data)], "IMPORT")
 
-    def _start(self, execution: "Execution") -> int:
+    def _start(self, execution: Execution) -> int:
         """Makes the job."""
         raise NotImplementedError
 
@@ -108,7 +108,7 @@ class Import(ByJob):
     table: Table
     input: TableInput
 
-    def _start(self, execution: "Execution") -> int:
+    def _start(self, execution: Execution) -> int:
         from tenure.bulk.importing.inputs import sources_of
         from tenure.bulk.importing.job import guessed_rows, start
 
@@ -123,7 +123,7 @@ class Import(ByJob):
             self.options.rejects,
             session.user,
             session.database_name,
-            session.parts.env.wall_micros(),
+            session.services.env.wall_micros(),
             session.variables["TimeZone"],
         )
         rows, text = guessed_rows(sources), self._described(sources)
@@ -134,18 +134,18 @@ class Import(ByJob):
         return f'IMPORT INTO "{self.table.name}" {self.input.format.upper()} DATA ({shown})'
 
 
-def places(execution: "Execution") -> "tuple[Lake, Locations]":
-    parts = execution.session.parts
+def places(execution: Execution) -> "tuple[Lake, Locations]":
+    services = execution.session.services
     require_superuser(execution.session, "IMPORT from files")
-    if parts.lake is None or parts.locations is None:
+    if services.lake is None or services.locations is None:
         raise NotSupported("this node has no lake to import into", hint="Start it with --lake and --files.")
-    return parts.lake, parts.locations
+    return services.lake, services.locations
 
 
 # Reading it
 
 
-def plan_import(planner: "Planner", reader: TokenReader) -> Import:
+def plan_import(planner: Planner, reader: TokenReader) -> Import:
     if not reader.take("into"):
         raise NotSupported("IMPORT is supported only as IMPORT INTO")
     table = planner.names.relation(reader.names())
@@ -268,4 +268,4 @@ def text_of(reader: TokenReader) -> str:
     return text
 
 
-IMPORTS: dict[tuple[str, ...], Own] = {("import",): plan_import}
+IMPORTS: dict[tuple[str, ...], WordsPlanner] = {("import",): plan_import}

@@ -6,13 +6,13 @@
 A request is what these write; whoever holds the job carries it out, which AND WAIT awaits. Inside a
 transaction block a request counts from the commit on. Everybody may control his own jobs, a superuser all.
 
-Walk: `sql.planning` -> one of `JOBS` -> `cluster.jobs.job_table`.
+Walk: `statements.statement_table` -> one of `JOBS` -> `cluster.jobs.job_table`.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from tenure.base.errors import (
     ActiveTransaction,
@@ -27,18 +27,16 @@ from tenure.cluster.jobs.job_table import Jobs
 from tenure.expr.types.datatype import Datum, Type
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.planner import Planner, WordsPlanner
+from tenure.sql.execution.statement import Result, Statement
 from tenure.sql.session.answers import ResultColumn
-from tenure.sql.session.execution import Execution
-from tenure.sql.statement import Result, Statement
 from tenure.sql.statements.dml.queries import Select, plan_query
 from tenure.sql.statements.show.shows import query
 from tenure.sql.tables.node import jobs_at
 from tenure.sql.tables.virtual import is_superuser
 from tenure.sql.text import parse
-from tenure.sql.text.tenure_statements import Own, TokenReader
-
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
+from tenure.sql.text.tenure_statements import TokenReader
 
 LOOK_SECONDS = 0.2
 """How long a wait looks at nothing but the watch before it sees whether it was canceled."""
@@ -88,14 +86,14 @@ class ControlJobs:
         if block.is_explicit:
             self._ask(execution, block.use.txn, ids)
         else:
-            session.surroundings.transact(lambda txn: self._ask(execution, txn, ids))
+            session.locks.transact(lambda txn: self._ask(execution, txn, ids))
         if self.waits:
             with job_waits.outcome_of(*ids):
                 await_jobs(execution, ids, self.verb.is_done)
         return Result(f"{self.verb.name} JOBS {len(ids)}")
 
     def _ask(self, execution: Execution, txn: Transaction, ids: Sequence[int]) -> None:
-        jobs, user = execution.session.parts.jobs, execution.session.user
+        jobs, user = execution.session.services.jobs, execution.session.user
         is_all = is_superuser(execution)
         for id in ids:
             job = jobs.get(txn, id)
@@ -131,7 +129,7 @@ class ShowWhenComplete:
     def _rows(
         self, execution: Execution, snapshot: Snapshot, ids: frozenset[int]
     ) -> Iterator[Sequence[Datum]]:
-        table = execution.session.parts.virtual.columns("tenure_internal.jobs")
+        table = execution.session.system_tables.columns("tenure_internal.jobs")
         places = [table.index(each.name) for each in self.columns]
         for row in jobs_at(execution, snapshot):
             if row[0] in ids:
@@ -150,10 +148,10 @@ def await_jobs(
     on_look: Callable[[Snapshot], None] = lambda snapshot: None,
 ) -> Snapshot:
     """Returns when all of these jobs are as wanted, with the store as of then; one that is gone is done."""
-    parts = execution.session.parts
+    services = execution.session.services
     return job_waits.await_jobs(
-        parts.store,
-        parts.jobs,
+        services.store,
+        services.jobs,
         ids,
         is_done,
         check=execution.check,
@@ -165,7 +163,7 @@ def await_jobs(
 # Reading them
 
 
-def plan_control(planner: "Planner", reader: TokenReader) -> Statement:
+def plan_control(planner: Planner, reader: TokenReader) -> Statement:
     verb = VERBS[planner.text.split(None, 1)[0].upper()]
     rest = reader.rest()
     found = _AND_WAIT.search(rest)
@@ -176,7 +174,7 @@ _AND_WAIT = re.compile(r"\s+and\s+wait\s*$", re.IGNORECASE)
 _QUERY = re.compile(r"\s*(\(|select\b|values\b|with\b|table\b)", re.IGNORECASE)
 
 
-def _ids(planner: "Planner", text: str) -> Select:
+def _ids(planner: Planner, text: str) -> Select:
     """A query for ids, or a list of them."""
     if not text.strip():
         raise SyntaxFault("syntax error at end of input", position=len(planner.text) + 1)
@@ -193,7 +191,7 @@ def _query_of(text: str) -> str:
     return text if _QUERY.match(text) else f"SELECT unnest(ARRAY[{text}]::int8[])"
 
 
-def plan_show(planner: "Planner", reader: TokenReader) -> Statement:
+def plan_show(planner: Planner, reader: TokenReader) -> Statement:
     if reader.take("when", "complete"):
         return ShowWhenComplete(_ids(planner, reader.rest()), query(planner, LISTED))
     if reader.is_over:
@@ -204,7 +202,7 @@ def plan_show(planner: "Planner", reader: TokenReader) -> Statement:
     return query(planner, f"{LISTED} {where} ORDER BY created DESC, job_id DESC")
 
 
-JOBS: dict[tuple[str, ...], Own] = {
+JOBS: dict[tuple[str, ...], WordsPlanner] = {
     ("pause", "job"): plan_control,
     ("pause", "jobs"): plan_control,
     ("resume", "job"): plan_control,

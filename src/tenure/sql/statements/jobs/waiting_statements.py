@@ -13,7 +13,6 @@ Walk: `statements.jobs.exporting` -> `create_job`, `await_job`; `statements.jobs
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import (
     IllegalStep,
@@ -32,12 +31,10 @@ from tenure.cluster.jobs.job_waits import outcome_of, unknown
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.pipeline.masters import is_about_master
+from tenure.sql.execution.execution import Execution
+from tenure.sql.session.session_state import SessionState
 from tenure.sql.statements.jobs.job_statements import await_jobs
 from tenure.sql.tables.job_status import is_lacking
-
-if TYPE_CHECKING:
-    from tenure.sql.session.execution import Execution
-    from tenure.sql.session.session import Session
 
 CANCEL_SECONDS, LOOK_SECONDS = 0.6, 0.05
 """How long a canceled statement waits for its job to take everything back. The job may hang, at an object
@@ -50,7 +47,7 @@ PATIENCE_SECONDS = 30.0
 _WITH_SQLSTATE = re.compile(r"([0-9A-Z]{5}) (.*)", re.DOTALL)
 
 
-def create_job(execution: "Execution", start: Callable[[Transaction], Job]) -> int:
+def create_job(execution: Execution, start: Callable[[Transaction], Job]) -> int:
     """Creates the job of a statement; returns its id."""
     ids: list[int] = []
 
@@ -59,7 +56,7 @@ def create_job(execution: "Execution", start: Callable[[Transaction], Job]) -> i
         return ids[-1]
 
     try:
-        return execution.session.surroundings.transact(started)
+        return execution.session.locks.transact(started)
     except OutcomeUnknown as error:
         raise OutcomeUnknown(
             f"whether job {ids[-1]} was created is not known: {error}",
@@ -67,7 +64,7 @@ def create_job(execution: "Execution", start: Callable[[Transaction], Job]) -> i
         ) from error
 
 
-def await_end(execution: "Execution", id: int, is_done: Callable[[Snapshot], bool]) -> Snapshot:
+def await_end(execution: Execution, id: int, is_done: Callable[[Snapshot], bool]) -> Snapshot:
     """Returns the store as of when the job has ended, well or not; OutcomeUnknown if that is not seen.
 
     If the wait has to end before, the job is canceled; `is_done` says whether that came too late.
@@ -81,7 +78,7 @@ def await_end(execution: "Execution", id: int, is_done: Callable[[Snapshot], boo
         except BaseException as stop:
             try:
                 has_ended = cancel_job(execution, id)
-                snapshot = execution.session.parts.store.snapshot()
+                snapshot = execution.session.services.store.snapshot()
             except TenureError as error:  # told to stop once more, for the store does not answer
                 raise unknown([id], error) from error
             if is_done(snapshot):
@@ -92,23 +89,23 @@ def await_end(execution: "Execution", id: int, is_done: Callable[[Snapshot], boo
 
 
 class _Patience:
-    def __init__(self, execution: "Execution", id: int) -> None:
-        self._parts = execution.session.parts
+    def __init__(self, execution: Execution, id: int) -> None:
+        self._services = execution.session.services
         self._id = id
-        self._began = self._parts.env.monotonic()
+        self._began = self._services.env.monotonic()
         self._lost_at: float | None = None
         """When it would be lost."""
 
     def look(self, snapshot: Snapshot) -> None:
-        control, trouble = self._parts.jobs.control(snapshot, self._id), self._parts.spark_trouble()
+        control, trouble = self._services.jobs.control(snapshot, self._id), self._services.spark_trouble()
         if control is not None and control.attempts and is_about_master(control.errors[-1]):
-            if self._parts.env.monotonic() >= self._began + PATIENCE_SECONDS:
+            if self._services.env.monotonic() >= self._began + PATIENCE_SECONDS:
                 raise NoSuitableProcess(f"job {self._id} waits for Spark: {control.errors[-1]}")
             return
         if control is None or not is_lacking(control) or not trouble:
             self._lost_at = None
             return
-        now = self._parts.env.monotonic()
+        now = self._services.env.monotonic()
         if self._lost_at is None:
             self._lost_at = now + PATIENCE_SECONDS
         elif now >= self._lost_at:
@@ -116,9 +113,9 @@ class _Patience:
             raise NoSuitableProcess(f"job {self._id} waits for a process with {needs}: {trouble}")
 
 
-def await_job(execution: "Execution", id: int) -> bytes:
+def await_job(execution: Execution, id: int) -> bytes:
     """Returns the progress data of a job that has succeeded; raises what it failed with."""
-    jobs = execution.session.parts.jobs
+    jobs = execution.session.services.jobs
 
     def succeeded(snapshot: Snapshot) -> bool:
         control = jobs.control(snapshot, id)
@@ -132,19 +129,19 @@ def await_job(execution: "Execution", id: int) -> bytes:
     raise failure_of(id, control)
 
 
-def cancel_job(execution: "Execution", id: int) -> bool:
+def cancel_job(execution: Execution, id: int) -> bool:
     """Cancels the job, and gives it a moment to take back what it did; returns whether it has."""
-    parts = execution.session.parts
+    services = execution.session.services
     try:
-        parts.store.transact(lambda txn: parts.jobs.request_cancel(txn, id))
+        services.store.transact(lambda txn: services.jobs.request_cancel(txn, id))
     except IllegalStep:
         return True  # it has ended meanwhile, or ends already
-    until = parts.env.monotonic() + CANCEL_SECONDS
-    while parts.jobs.is_open(parts.store.snapshot(), id):
-        if parts.env.monotonic() >= until:
+    until = services.env.monotonic() + CANCEL_SECONDS
+    while services.jobs.is_open(services.store.snapshot(), id):
+        if services.env.monotonic() >= until:
             return False
-        with parts.env.waiting():
-            parts.env.sleep(LOOK_SECONDS)
+        with services.env.waiting():
+            services.env.sleep(LOOK_SECONDS)
     return True
 
 
@@ -159,8 +156,8 @@ def failure_of(id: int, control: JobControl | None) -> TenureError:
     return JobFailed(message, sqlstate=found[1] if found else TenureError.sqlstate, detail=detail)
 
 
-def require_superuser(session: "Session", what: str) -> None:
+def require_superuser(session: SessionState, what: str) -> None:
     """Files are the operator's: who may read tables may not, by that, read or write them."""
-    user = session.parts.users.get(session.parts.store.snapshot(), session.user)
+    user = session.services.users.get(session.services.store.snapshot(), session.user)
     if user is None or not user.is_superuser:
         raise InsufficientPrivilege(f"permission denied to {what}", hint="Only superusers may.")

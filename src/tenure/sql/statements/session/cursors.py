@@ -4,14 +4,13 @@ A cursor reads the transaction it was declared in, as it was then. WITH HOLD it 
 fetched when it is declared. Going back needs SCROLL: what has passed is then kept. FOR UPDATE leaves out
 rows that its own transaction has changed since, as PostgreSQL does.
 
-Walk: `sql.planning` -> `plan_*` -> `Session.portals`.
+Walk: `statements.statement_table` -> `plan_*` -> `sql.execution.portals`, `sql.execution.portal_runs`.
 """
 
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import (
     ActivePortal,
@@ -23,18 +22,16 @@ from tenure.base.errors import (
 )
 from tenure.base.memory import Holding
 from tenure.expr.types.datatype import Datum, Type
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.planner import Planner
+from tenure.sql.execution.portal_runs import PortalRuns
+from tenure.sql.execution.portals import Portal, Portals, Prepared
+from tenure.sql.execution.preparing import Preparing
+from tenure.sql.execution.statement import ByName, Control, Result
 from tenure.sql.session.answers import Answer, ResultColumn
-from tenure.sql.session.execution import Execution
-from tenure.sql.session.portal_runs import open_portal
-from tenure.sql.session.portals import Portal, Prepared
-from tenure.sql.statement import ByName, Control, Result
 from tenure.sql.statements.dml.queries import Select
 from tenure.sql.text import parse
 from tenure.sql.text.parse import Tree
-
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
-    from tenure.sql.session.session import Session
 
 SCROLL, NO_SCROLL, INSENSITIVE, HOLD = 0x0002, 0x0004, 0x0008, 0x0020
 """PostgreSQL's bits in DeclareCursorStmt.options."""
@@ -44,6 +41,8 @@ ALL = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Declare:
+    portals: Portals
+    preparing: Preparing
     name: str
     prepared: Prepared
     is_scrollable: bool
@@ -56,7 +55,7 @@ class Declare:
         session, block = execution.session, execution.block
         if not session.is_in_block and not self.is_held:
             raise NoTransaction("DECLARE CURSOR can only be used in transaction blocks")
-        statement = session.preparing.statement_for(self.prepared, block)
+        statement = self.preparing.statement_for(self.prepared, block)
         values = self.prepared.values(execution.values)
         account = session.memory.open_statement()
         result = statement.run(Execution(session, block, values, stays=not self.is_held, account=account))
@@ -65,7 +64,7 @@ class Declare:
         portal.is_cursor, portal.is_held, portal.is_scrollable = True, self.is_held, self.is_scrollable
         portal.fetched, portal.account = [], account
         portal.kept = Holding(account, f'the rows of cursor "{self.name}"')
-        session.portals.add(self.name, portal)
+        self.portals.add(self.name, portal)
         if self.is_held:
             # All of it now: what the rows are read from ends with the transaction.
             portal.rows = _kept(portal)
@@ -90,6 +89,8 @@ def _taken(kept: deque[Sequence[Datum]]) -> Iterator[Sequence[Datum]]:
 
 @dataclass(frozen=True, slots=True)
 class Fetch(ByName):
+    portals: Portals
+    runs: PortalRuns
     name: str
     direction: str
     count: int
@@ -98,14 +99,13 @@ class Fetch(ByName):
     parameters: tuple[Type, ...] = ()
     is_short: bool = False
 
-    def columns_now(self, session: "Session") -> tuple[ResultColumn, ...] | None:
-        portal = None if self.is_move else session.portals.portals.get(self.name)
+    def columns_now(self) -> tuple[ResultColumn, ...] | None:
+        portal = None if self.is_move else self.portals.portals.get(self.name)
         return None if portal is None else portal.columns
 
     def run(self, execution: Execution) -> Result:
-        session = execution.session
-        portal = session.portals.cursor_named(self.name)
-        open_portal(session, self.name, portal, execution.block)
+        portal = self.portals.cursor_named(self.name)
+        self.runs.open(self.name, portal, execution.block)
         rows = _fetched(portal, self.direction, self.count, is_move=self.is_move)
         if self.is_move:
             return Result(f"MOVE {sum(1 for _ in rows)}")
@@ -208,6 +208,7 @@ def _read_up_to(portal: Portal, position: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Close(Control):
+    portals: Portals
     name: str
     """"" is ALL."""
 
@@ -216,21 +217,23 @@ class Close(Control):
         if session.block is not None and session.block.is_failed:
             raise InFailedTransaction
         if self.name:
-            if session.portals.cursor_named(self.name) is session.active_portal:
+            if self.portals.cursor_named(self.name) is self.portals.active:
                 raise ActivePortal(f'cannot drop active portal "{self.name}"')
-            session.close_portal(self.name)
+            self.portals.remove(self.name)
             return Answer((), "CLOSE CURSOR")
-        session.portals.close_all(session.active_portal)
+        self.portals.close_all(self.portals.active)
         return Answer((), "CLOSE CURSOR ALL")
 
 
-def plan_declare(planner: "Planner", tree: Tree) -> Declare:
-    prepared = planner.session.preparing.make(planner.text_after_for(tree), planner.types)
+def plan_declare(portals: Portals, preparing: Preparing, planner: Planner, tree: Tree) -> Declare:
+    prepared = preparing.make(planner.text_after_for(tree), planner.types)
     if prepared.columns is None:
         raise NotSupported("DECLARE CURSOR needs a query that returns rows")
     if isinstance(prepared.statement, Select) and prepared.statement.locks:
         _check_may_lock(tree.options)
     return Declare(
+        portals,
+        preparing,
         tree.portalname,
         prepared,
         is_scrollable=bool(tree.options & SCROLL),
@@ -257,12 +260,13 @@ def _check_may_lock(options: int) -> None:
         )
 
 
-def plan_fetch(planner: "Planner", tree: Tree) -> Fetch:
-    portal = planner.session.portals.portals.get(tree.portalname)
+def plan_fetch(portals: Portals, runs: PortalRuns, planner: Planner, tree: Tree) -> Fetch:
+    portal = portals.portals.get(tree.portalname)
     direction = parse.option(tree, "direction").removeprefix("FETCH_")
     columns = None if tree.ismove or portal is None else portal.columns
-    return Fetch(tree.portalname, direction, min(tree.how_many, ALL), tree.ismove, columns)
+    count = min(tree.how_many, ALL)
+    return Fetch(portals, runs, tree.portalname, direction, count, tree.ismove, columns)
 
 
-def plan_close(planner: "Planner", tree: Tree) -> Close:
-    return Close(tree.portalname)
+def plan_close(portals: Portals, planner: Planner, tree: Tree) -> Close:
+    return Close(portals, tree.portalname)

@@ -4,33 +4,33 @@ A prepared statement of SQL and one of the wire are the same thing; only who nam
 
     PREPARE find (int) AS SELECT ... WHERE id = $1        EXECUTE find(7)
 
-Walk: `sql.planning` -> `plan_*`; EXECUTE runs the statement that the name stands for.
+Walk: `statements.statement_table` -> `plan_*`; EXECUTE runs the statement that the name stands for.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
 
 from tenure.base.errors import ActiveTransaction, InFailedTransaction, NotSupported
 from tenure.expr.tree.cheap_expressions import cost
 from tenure.expr.tree.closures import Evaluate
 from tenure.expr.tree.compiled import compile
 from tenure.expr.types.datatype import Type
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.planner import Planner
+from tenure.sql.execution.portals import Portals, Prepared
+from tenure.sql.execution.preparing import Preparing
+from tenure.sql.execution.statement import ByName, Control, Result
 from tenure.sql.session.answers import Answer, NotShort, ResultColumn
-from tenure.sql.session.execution import Execution
 from tenure.sql.session.inline import INPUT_BYTES_MAX, STEPS_MAX
-from tenure.sql.session.portals import Prepared
-from tenure.sql.statement import ByName, Control, Result
 from tenure.sql.statements.session.transactions import TransactionStatement
 from tenure.sql.text import parse
 from tenure.sql.text.parse import Tree
 
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
-    from tenure.sql.session.session import Session
-
 
 @dataclass(frozen=True, slots=True)
 class Prepare(Control):
+    portals: Portals
+    preparing: Preparing
     name: str
     text: str
     types: tuple[Type | None, ...]
@@ -42,14 +42,16 @@ class Prepare(Control):
         if execution.inline and len(self.text) > INPUT_BYTES_MAX:
             raise NotShort  # it is planned here
         with session.memory.planning(self.text, session.interrupts):
-            prepared = session.preparing.make(self.text, self.types)
+            prepared = self.preparing.make(self.text, self.types)
         prepared.from_sql = True
-        session.portals.add_prepared(self.name, prepared)
+        self.portals.add_prepared(self.name, prepared)
         return Answer((), "PREPARE")
 
 
 @dataclass(frozen=True, slots=True)
 class Execute(ByName):
+    portals: Portals
+    preparing: Preparing
     name: str
     text: str
     prepared: Prepared | None
@@ -65,21 +67,21 @@ class Execute(ByName):
         is_short = prepared is not None and prepared.is_short and self.has_cheap_arguments
         return is_short and prepared is not None and not isinstance(prepared.statement, Control)
 
-    def columns_now(self, session: "Session") -> tuple[ResultColumn, ...] | None:
-        now = session.portals.prepared.get(self.name)
+    def columns_now(self) -> tuple[ResultColumn, ...] | None:
+        now = self.portals.prepared.get(self.name)
         return None if now is None else now.columns
 
     def run(self, execution: Execution) -> Result:
         session, block = execution.session, execution.block
-        prepared = session.prepared(self.name)
+        prepared = self.preparing.named(self.name)
         if prepared is not self.prepared:
             if execution.inline:
                 raise NotShort
-            return session.preparing.plan_again(self.text, self.parameters, block).run(execution)
-        if prepared.made is None:
+            return self.preparing.plan_again(self.text, self.parameters, block).run(execution)
+        if prepared.plan is None:
             return Result("EXECUTE")  # of an empty statement
         given = [each((), execution.context) for each in self.arguments]
-        statement = session.preparing.statement_for(prepared, block)
+        statement = self.preparing.statement_for(prepared, block)
         if execution.inline and not statement.is_short:
             raise NotShort
         values = prepared.values(given)
@@ -96,6 +98,7 @@ class Execute(ByName):
 
 @dataclass(frozen=True, slots=True)
 class Deallocate(Control):
+    portals: Portals
     name: str
     """"" is ALL."""
 
@@ -104,10 +107,10 @@ class Deallocate(Control):
         if session.block is not None and session.block.is_failed:
             raise InFailedTransaction
         if self.name:
-            session.prepared(self.name)
-            session.close_prepared(self.name)
+            self.portals.prepared_named(self.name)
+            self.portals.remove_prepared(self.name)
             return Answer((), "DEALLOCATE")
-        session.portals.forget_prepared()
+        self.portals.forget_prepared()
         return Answer((), "DEALLOCATE ALL")
 
 
@@ -115,6 +118,7 @@ class Deallocate(Control):
 class Discard(Control):
     """DISCARD ALL: the session as it was when it was opened."""
 
+    portals: Portals
     what: str
 
     def control(self, execution: "Execution") -> Answer:
@@ -122,35 +126,36 @@ class Discard(Control):
         if self.what == "ALL":
             if session.is_in_block:
                 raise ActiveTransaction("DISCARD ALL cannot run inside a transaction block")
-            session.portals.forget_prepared()
-            session.portals.close_all()
+            self.portals.forget_prepared()
+            self.portals.close_all()
             session.variables.reset_all()
             for each in session.on_discard:
                 each()
         elif self.what == "SEQUENCES":
-            session.surroundings.discard_sequences()
+            session.generated.discard_sequences()
         return Answer((), f"DISCARD {self.what}")
 
 
-def plan_prepare(planner: "Planner", tree: Tree) -> Prepare:
+def plan_prepare(portals: Portals, preparing: Preparing, planner: Planner, tree: Tree) -> Prepare:
     types = tuple(planner.type_of(parse.unwrap(each)) for each in tree.argtypes)
-    return Prepare(tree.name, planner.text_after_as(tree), types)
+    return Prepare(portals, preparing, tree.name, planner.text_after_as(tree), types)
 
 
-def plan_execute(planner: "Planner", tree: Tree) -> Execute:
-    prepared = planner.session.portals.prepared.get(tree.name)
+def plan_execute(portals: Portals, preparing: Preparing, planner: Planner, tree: Tree) -> Execute:
+    prepared = portals.prepared.get(tree.name)
+    execute = partial(Execute, portals, preparing, tree.name, planner.text)
     if prepared is None:
-        return Execute(tree.name, planner.text, None, (), None, ())  # it may be there when this is run
+        return execute(None, (), None, ())  # it may be there when this is run
     nodes = planner.arguments(tree.params, prepared.parameters, f'prepared statement "{tree.name}"')
     arguments = tuple(compile(each, {}, planner.names.enum) for each in nodes)
     types = planner.parameters.types()
     is_cheap = cost(nodes) <= STEPS_MAX
-    return Execute(tree.name, planner.text, prepared, arguments, prepared.columns, types, is_cheap)
+    return execute(prepared, arguments, prepared.columns, types, is_cheap)
 
 
-def plan_deallocate(planner: "Planner", tree: Tree) -> Deallocate:
-    return Deallocate("" if tree.isall else tree.name)
+def plan_deallocate(portals: Portals, planner: Planner, tree: Tree) -> Deallocate:
+    return Deallocate(portals, "" if tree.isall else tree.name)
 
 
-def plan_discard(planner: "Planner", tree: Tree) -> Discard:
-    return Discard(parse.option(tree, "target").removeprefix("DISCARD_"))
+def plan_discard(portals: Portals, planner: Planner, tree: Tree) -> Discard:
+    return Discard(portals, parse.option(tree, "target").removeprefix("DISCARD_"))

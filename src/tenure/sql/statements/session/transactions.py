@@ -5,27 +5,25 @@ transaction that is to read the past is told so before its first query:
 
     BEGIN AS OF SYSTEM TIME '-10s'        SET TRANSACTION AS OF SYSTEM TIME '-10s'
 
-Walk: `sql.planning` -> `plan` -> `control` -> `Session.begin`, or the session's commit and rollback.
+Walk: `statements.statement_table` -> `plan` -> `control` -> `SessionTransactions.begin`, or its commit and
+rollback.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import InFailedTransaction, NoTransaction, NotSupported
-from tenure.sql.session import savepoints
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.planner import Planner
+from tenure.sql.execution.session_transactions import SessionTransactions
+from tenure.sql.execution.statement import Control
 from tenure.sql.session.answers import Answer, NotShort, Pending
+from tenure.sql.session.session_state import SessionState
 from tenure.sql.session.transaction_modes import ISOLATION, READ_ONLY, set_modes
 from tenure.sql.session.variables import MODES
-from tenure.sql.statement import Control
 from tenure.sql.text import parse
 from tenure.sql.text.as_of import timestamp_of
 from tenure.sql.text.parse import Tree
 from tenure.sql.text.tenure_statements import TokenReader
-
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
-    from tenure.sql.session.execution import Execution
-    from tenure.sql.session.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +36,13 @@ class TransactionOptions:
 
 @dataclass(frozen=True, slots=True)
 class TransactionStatement(Control):
+    transactions: SessionTransactions
     verb: str
     name: str = ""
     options: TransactionOptions = TransactionOptions()
     is_chained: bool = False
 
-    def control(self, execution: "Execution") -> "Answer | Pending":
+    def control(self, execution: Execution) -> "Answer | Pending":
         session = execution.session
         match self.verb:
             case "BEGIN" | "START TRANSACTION":
@@ -51,13 +50,13 @@ class TransactionStatement(Control):
             case "COMMIT" | "ROLLBACK" if self.is_chained:
                 return self._chain(session)
             case "COMMIT":
-                return session.commit(inline=execution.inline)
+                return self.transactions.commit(inline=execution.inline)
             case "ROLLBACK":
-                return session.rollback()
+                return self.transactions.rollback()
             case _:
                 return self._savepoint(session)
 
-    def _chain(self, session: "Session") -> "Answer | Pending":
+    def _chain(self, session: SessionState) -> "Answer | Pending":
         """AND CHAIN: the next transaction begins at once, and is as the one before."""
         block = session.block
         if block is None or not block.is_explicit:
@@ -67,20 +66,21 @@ class TransactionStatement(Control):
         modes = {name: session.variables[name] for name in MODES}
         if block.past is not None:
             del modes[READ_ONLY]  # it came with the time that was read
-        answer = session.commit(inline=False) if self.verb == "COMMIT" else session.rollback()
-        session.begin()
+        transactions = self.transactions
+        answer = transactions.commit(inline=False) if self.verb == "COMMIT" else transactions.rollback()
+        transactions.begin()
         set_modes(session, modes)
         return answer
 
-    def _begin(self, session: "Session") -> Answer:
+    def _begin(self, session: SessionState) -> Answer:
         if session.block is not None and session.block.is_failed:
             raise InFailedTransaction
         _require_thread(session, self.options)
-        session.begin()
+        self.transactions.begin()
         _apply(session, self.options)
         return Answer((), self.verb)
 
-    def _savepoint(self, session: "Session") -> Answer:
+    def _savepoint(self, session: SessionState) -> Answer:
         block = session.block
         if block is None or not block.is_explicit:
             what = "RELEASE SAVEPOINT" if self.verb == "RELEASE" else self.verb
@@ -88,11 +88,11 @@ class TransactionStatement(Control):
         if block.is_failed and self.verb != "ROLLBACK TO SAVEPOINT":
             raise InFailedTransaction
         if self.verb == "SAVEPOINT":
-            savepoints.save(session, block, self.name)
+            self.transactions.save(block, self.name)
         elif self.verb == "RELEASE":
             block.release(self.name)
         else:
-            savepoints.back_to(session, block, self.name)
+            self.transactions.back_to(block, self.name)
             return Answer((), "ROLLBACK")
         return Answer((), self.verb)
 
@@ -103,7 +103,7 @@ class SetTransaction(Control):
 
     options: TransactionOptions
 
-    def control(self, execution: "Execution") -> Answer:
+    def control(self, execution: Execution) -> Answer:
         session = execution.session
         block = session.block
         if block is None or not block.is_explicit:
@@ -116,17 +116,17 @@ class SetTransaction(Control):
         return Answer((), "SET")
 
 
-def _require_thread(session: "Session", options: TransactionOptions) -> None:
+def _require_thread(session: SessionState, options: TransactionOptions) -> None:
     """To read at a moment, the store's clock may have to be pushed there, which is a commit."""
     if options.as_of and session.is_inline:
         raise NotShort
 
 
-def _apply(session: "Session", options: TransactionOptions) -> None:
+def _apply(session: SessionState, options: TransactionOptions) -> None:
     set_modes(session, dict(options.modes))
     if options.as_of:
         assert session.block is not None
-        session.block.read_as_of(timestamp_of(session, options.as_of))
+        session.block.read_as_of(timestamp_of(options.as_of, session.services.env.wall_micros()))
         session.variables.set_all_local({READ_ONLY: "on"})
 
 
@@ -141,20 +141,19 @@ _VERBS = {
 }
 
 
-def plan(planner: "Planner", tree: Tree) -> TransactionStatement:
+def plan(transactions: SessionTransactions, planner: Planner, tree: Tree) -> TransactionStatement:
     verb = _VERBS.get(parse.option(tree, "kind"))
     if verb is None:
         raise NotSupported("two-phase commit is not supported")
-    return TransactionStatement(
-        verb, tree.savepoint_name, options_of(tree.options, planner.as_of), tree.chain
-    )
+    options = options_of(tree.options, planner.as_of)
+    return TransactionStatement(transactions, verb, tree.savepoint_name, options, tree.chain)
 
 
-def plan_set_transaction(planner: "Planner", tree: Tree) -> SetTransaction:
+def plan_set_transaction(planner: Planner, tree: Tree) -> SetTransaction:
     return SetTransaction(options_of(tree.args, planner.as_of))
 
 
-def plan_set_as_of(planner: "Planner", reader: TokenReader) -> SetTransaction | None:
+def plan_set_as_of(planner: Planner, reader: TokenReader) -> SetTransaction | None:
     """SET TRANSACTION AS OF SYSTEM TIME, which says nothing else; anything else is PostgreSQL's."""
     return (
         SetTransaction(TransactionOptions(as_of=planner.as_of)) if reader.is_over and planner.as_of else None

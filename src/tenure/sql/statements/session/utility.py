@@ -1,21 +1,18 @@
 """Statements that have nothing to do here, and are accepted so that clients and scripts go on.
 
-Walk: `sql.planning` -> `plan_*`.
+Walk: `statements.statement_table` -> `plan_*`.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import ActiveTransaction, InFailedTransaction, UndefinedColumn
 from tenure.catalog.descriptors.definitions import Table
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.planner import Planner
+from tenure.sql.execution.statement import Control
 from tenure.sql.session.answers import Answer
-from tenure.sql.statement import Control
 from tenure.sql.statements.ddl.definition import path_of
 from tenure.sql.text.parse import Tree, items, names
-
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
-    from tenure.sql.session.execution import Execution
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +23,7 @@ class Nothing(Control):
     why: str = ""
     not_in_block: bool = False
 
-    def control(self, execution: "Execution") -> Answer:
+    def control(self, execution: Execution) -> Answer:
         session = execution.session
         if session.block is not None and session.block.is_failed:
             raise InFailedTransaction
@@ -37,7 +34,7 @@ class Nothing(Control):
         return Answer((), self.tag)
 
 
-def plan_vacuum(planner: "Planner", tree: Tree) -> Nothing:
+def plan_vacuum(planner: Planner, tree: Tree) -> Nothing:
     if tree.is_vacuumcmd:
         return Nothing("VACUUM", "VACUUM is not needed: old revisions are collected by themselves", True)
     for each in items(tree.rels):
@@ -45,7 +42,7 @@ def plan_vacuum(planner: "Planner", tree: Tree) -> Nothing:
     return Nothing("ANALYZE", "ANALYZE is not needed: plans do not depend on statistics")
 
 
-def _check_there(planner: "Planner", tree: Tree) -> None:
+def _check_there(planner: Planner, tree: Tree) -> None:
     """Raises if a relation, or a column of it, that the statement names does not exist."""
     relation = planner.names.relation(path_of(tree.relation), 0)
     if not isinstance(relation, Table):
@@ -55,14 +52,14 @@ def _check_there(planner: "Planner", tree: Tree) -> None:
             raise UndefinedColumn(f'column "{name}" of relation "{relation.name}" does not exist')
 
 
-def plan_set_constraints(planner: "Planner", tree: Tree) -> Nothing:
+def plan_set_constraints(planner: Planner, tree: Tree) -> Nothing:
     return Nothing("SET CONSTRAINTS", "constraints are checked at the end of each statement")
 
 
-def plan_unlisten(planner: "Planner", tree: Tree) -> Nothing:
+def plan_unlisten(planner: Planner, tree: Tree) -> Nothing:
     """There is no LISTEN, so nothing is listened to; pools say this when they take a session back."""
     return Nothing("UNLISTEN")
 
 
-def plan_checkpoint(planner: "Planner", tree: Tree) -> Nothing:
+def plan_checkpoint(planner: Planner, tree: Tree) -> Nothing:
     return Nothing("CHECKPOINT")

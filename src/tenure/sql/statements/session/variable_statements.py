@@ -2,28 +2,26 @@
 
     SET [SESSION | LOCAL] name = value    SET TIME ZONE ...    RESET name | ALL    SHOW name | ALL
 
-Walk: `sql.planning` -> `plan_set`, `plan_show` -> `sql.session.variables`.
+Walk: `statements.statement_table` -> `plan_set`, `plan_show` -> `sql.session.variables`.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from tenure.base.errors import InFailedTransaction, NotSupported
 from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr.types.type_names import type_of
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.planner import Planner
+from tenure.sql.execution.statement import Control
 from tenure.sql.session.answers import Answer, ResultColumn
+from tenure.sql.session.session_state import SessionState
 from tenure.sql.session.transaction_modes import set_modes
 from tenure.sql.session.variables import DEFINITIONS, MODES, definition
-from tenure.sql.statement import Control
 from tenure.sql.statements.session.transactions import SetTransaction, options_of, plan_set_transaction
 from tenure.sql.text import parse
 from tenure.sql.text.parse import Tree
-
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
-    from tenure.sql.session.execution import Execution
-    from tenure.sql.session.session import Session
 
 TEXT = type_of(TypeRef("text"))
 
@@ -37,7 +35,7 @@ class Set(Control):
     tag: str = "SET"
     is_undone: ClassVar[bool] = True
 
-    def control(self, execution: "Execution") -> Answer:
+    def control(self, execution: Execution) -> Answer:
         session = execution.session
         _check(session.block)
         tag = self.tag
@@ -52,7 +50,7 @@ class Set(Control):
             session.variables.set(self.name, self.value)
         return Answer((), tag)
 
-    def _mode(self, session: "Session") -> str:
+    def _mode(self, session: SessionState) -> str:
         if self.value is None:
             raise NotSupported(f'parameter "{self.name}" cannot be reset')
         return self.value
@@ -62,7 +60,7 @@ class Set(Control):
 class ResetAll(Control):
     is_undone: ClassVar[bool] = True
 
-    def control(self, execution: "Execution") -> Answer:
+    def control(self, execution: Execution) -> Answer:
         _check(execution.session.block)
         execution.session.variables.reset_all()
         return Answer((), "RESET")
@@ -75,7 +73,7 @@ class SetDefaults(Control):
     modes: tuple[tuple[str, str], ...]
     is_undone: ClassVar[bool] = True
 
-    def control(self, execution: "Execution") -> Answer:
+    def control(self, execution: Execution) -> Answer:
         _check(execution.session.block)
         for name, value in self.modes:
             execution.session.variables.set(MODES[name], value)
@@ -87,7 +85,7 @@ class Show(Control):
     name: str
     columns: tuple[ResultColumn, ...]  # type: ignore[misc]
 
-    def control(self, execution: "Execution") -> Answer:
+    def control(self, execution: Execution) -> Answer:
         _check(execution.session.block)
         return Answer(((execution.session.variables.show(self.name)[1],),), "SHOW")
 
@@ -100,7 +98,7 @@ class ShowAll(Control):
         ResultColumn("description", TEXT),
     )
 
-    def control(self, execution: "Execution") -> Answer:
+    def control(self, execution: Execution) -> Answer:
         variables = execution.session.variables
         rows = [
             (each.name, variables[each.name], each.description)
@@ -114,7 +112,7 @@ def _check(block: object) -> None:
         raise InFailedTransaction
 
 
-def plan_set(planner: "Planner", tree: Tree) -> Control:
+def plan_set(planner: Planner, tree: Tree) -> Control:
     match parse.option(tree, "kind"):
         case "VAR_SET_VALUE":
             return Set(tree.name, ", ".join(_values(tree)), tree.is_local)
@@ -130,7 +128,7 @@ def plan_set(planner: "Planner", tree: Tree) -> Control:
             raise NotSupported("SET ... FROM CURRENT is not supported")
 
 
-def _multi(planner: "Planner", tree: Tree) -> Control:
+def _multi(planner: Planner, tree: Tree) -> Control:
     if tree.name == "TRANSACTION":
         return plan_set_transaction(planner, tree)
     if tree.name == "SESSION CHARACTERISTICS":
@@ -164,7 +162,7 @@ def constant(node: Tree) -> str:
             return str(node.sval.sval)
 
 
-def plan_show(planner: "Planner", tree: Tree) -> Control:
+def plan_show(planner: Planner, tree: Tree) -> Control:
     if tree.name == "all":
         return ShowAll()
     name = definition(tree.name).name if "." not in tree.name else tree.name

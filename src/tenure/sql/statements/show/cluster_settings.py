@@ -6,11 +6,11 @@
 A change is a transaction of its own, and is over when this node goes by it; the others hear of it within a
 moment. `version` finalizes an upgrade.
 
-Walk: `sql.planning` -> `plan_set`, `plan_reset`, `plan_show` -> `cluster.settings`.
+Walk: `statements.statement_table` -> `plan_set`, `plan_reset`, `plan_show` -> `cluster.settings`.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from tenure.base.errors import (
     ActiveTransaction,
@@ -21,16 +21,14 @@ from tenure.base.errors import (
 )
 from tenure.cluster.settings import ClusterSettings
 from tenure.kv.transaction import Transaction
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.planner import Planner, WordsPlanner
+from tenure.sql.execution.statement import Control, Statement
 from tenure.sql.session.answers import Answer
-from tenure.sql.statement import Control, Statement
+from tenure.sql.session.session_state import SessionState
 from tenure.sql.statements.show.shows import query
 from tenure.sql.text.quoting import literal
-from tenure.sql.text.tenure_statements import Own, TokenReader
-
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
-    from tenure.sql.session.execution import Execution
-    from tenure.sql.session.session import Session
+from tenure.sql.text.tenure_statements import TokenReader
 
 HEARD_SECONDS_MAX, LOOK_SECONDS = 2.0, 0.01
 """How long a change waits for this node to go by it, and how often it looks: a watch brings it."""
@@ -47,21 +45,21 @@ class SetClusterSetting(Control):
     def tag(self) -> str:
         return "RESET CLUSTER SETTING" if self.value is None else "SET CLUSTER SETTING"
 
-    def control(self, execution: "Execution") -> Answer:
+    def control(self, execution: Execution) -> Answer:
         session = execution.session
         self._check(session)
         execution.block.require_writable(self.tag)
-        session.surroundings.transact(lambda txn: self._write(txn, session.parts.settings))
+        session.locks.transact(lambda txn: self._write(txn, session.services.settings))
         self._await(session)
         return Answer((), self.tag)
 
-    def _check(self, session: "Session") -> None:
-        block, parts = session.block, session.parts
+    def _check(self, session: SessionState) -> None:
+        block, services = session.block, session.services
         if block is not None and block.is_failed:
             raise InFailedTransaction
         if block is not None and (block.is_explicit or block.has_writes):
             raise ActiveTransaction(f"{self.tag} cannot run inside a transaction block")
-        user = parts.users.get(parts.store.snapshot(), session.user)
+        user = services.users.get(services.store.snapshot(), session.user)
         if user is None or not user.is_superuser:
             raise InsufficientPrivilege(
                 f'permission denied to set cluster setting "{self.name}"', hint="Ask a superuser."
@@ -73,8 +71,8 @@ class SetClusterSetting(Control):
         else:
             settings.set(txn, self.name, self.value)
 
-    def _await(self, session: "Session") -> None:
-        settings, monotonic = session.parts.settings, session.parts.env.monotonic
+    def _await(self, session: SessionState) -> None:
+        settings, monotonic = session.services.settings, session.services.env.monotonic
         setting = settings.current().named(self.name)
         value = setting.default if self.value is None else setting.parse(self.value)
         until = monotonic() + HEARD_SECONDS_MAX
@@ -83,7 +81,7 @@ class SetClusterSetting(Control):
             session.interrupts.sleep(LOOK_SECONDS)
 
 
-def plan_set(planner: "Planner", reader: TokenReader) -> Control:
+def plan_set(planner: Planner, reader: TokenReader) -> Control:
     name = _known(planner, ".".join(reader.names()))
     if not reader.take("="):
         reader.expect("to")
@@ -97,13 +95,13 @@ def plan_set(planner: "Planner", reader: TokenReader) -> Control:
     return SetClusterSetting(name, value)
 
 
-def plan_reset(planner: "Planner", reader: TokenReader) -> Control:
+def plan_reset(planner: Planner, reader: TokenReader) -> Control:
     name = _known(planner, ".".join(reader.names()))
     reader.end()
     return SetClusterSetting(name, None)
 
 
-def plan_show(planner: "Planner", reader: TokenReader) -> Statement:
+def plan_show(planner: Planner, reader: TokenReader) -> Statement:
     name = _known(planner, ".".join(reader.names()))
     reader.end()
     return query(
@@ -112,20 +110,20 @@ def plan_show(planner: "Planner", reader: TokenReader) -> Statement:
     )
 
 
-def plan_show_all(planner: "Planner", reader: TokenReader) -> Statement:
+def plan_show_all(planner: Planner, reader: TokenReader) -> Statement:
     reader.end()
     return query(planner, "SELECT * FROM tenure_internal.cluster_settings ORDER BY variable")
 
 
-def _known(planner: "Planner", name: str) -> str:
+def _known(planner: Planner, name: str) -> str:
     try:
-        return planner.session.parts.settings.current().named(name).name
+        return planner.session.services.settings.current().named(name).name
     except InvalidParameter as error:
         hint = error.hint or "SHOW ALL CLUSTER SETTINGS lists them."
         raise UndefinedVariable(f'unknown cluster setting "{name}"', hint=hint) from error
 
 
-CLUSTER_SETTINGS: dict[tuple[str, ...], Own] = {
+CLUSTER_SETTINGS: dict[tuple[str, ...], WordsPlanner] = {
     ("set", "cluster", "setting"): plan_set,
     ("reset", "cluster", "setting"): plan_reset,
     ("show", "cluster", "setting"): plan_show,

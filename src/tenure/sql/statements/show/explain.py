@@ -1,28 +1,27 @@
 """EXPLAIN: how a statement would run; EXPLAIN ANALYZE: how it did.
 
-Walk: `sql.planning` -> `plan` -> the plan of the statement inside -> `sql.explain.plan_text` writes it.
+Walk: `statements.statement_table` -> `plan` -> the plan of the statement inside -> `sql.explain.plan_text`
+writes it.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from tenure.base.errors import NotSupported, SyntaxFault
 from tenure.base.timestamp import to_text
 from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.planner import Planner
+from tenure.sql.execution.statement import Control, Result, Statement
 from tenure.sql.explain.plan_text import analyzed, lines
 from tenure.sql.session.answers import ResultColumn
-from tenure.sql.session.execution import Execution
-from tenure.sql.statement import Control, Result, Statement
 from tenure.sql.statements.dml.queries import Select, run_of
 from tenure.sql.statements.dml.writing import Insert, RowChange
 from tenure.sql.text import parse
 from tenure.sql.text.parse import Tree
-
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
 
 ACCEPTED = ("analyze", "verbose", "costs", "buffers", "timing", "summary", "settings", "wal", "memory")
 """Options of PostgreSQL's; all but the first change nothing here."""
@@ -41,7 +40,7 @@ class Explain:
         return Result("EXPLAIN", iter([(line,) for line in shown]))
 
     def _analyzed(self, execution: Execution) -> Iterator[str]:
-        monotonic = execution.session.parts.env.monotonic
+        monotonic = execution.session.services.env.monotonic
         began = monotonic()
         if isinstance(self.inner, Select) and not self.inner.locks:
             run = run_of(execution, self.inner.query)
@@ -76,7 +75,7 @@ def _lease(execution: Execution) -> str:
     return f"Lease: catalog as of {to_text(at)}"
 
 
-def plan(planner: "Planner", tree: Tree) -> Explain:
+def plan(planner: Planner, tree: Tree) -> Explain:
     options = {each.defname: each for each in parse.items(tree.options)}
     for name in options:
         if name == "format":

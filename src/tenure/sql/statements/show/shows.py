@@ -5,12 +5,11 @@
 Names in them are resolved as everywhere else: what does not exist is an error, not an empty answer. The
 columns are named as in CockroachDB.
 
-Walk: `sql.planning` -> one of `SHOWS` -> `query` -> `statements.dml.queries`.
+Walk: `statements.statement_table` -> one of `SHOWS` -> `query` -> `statements.dml.queries`.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import UndefinedDatabase, UndefinedSchema, UndefinedTable, WrongObjectType
 from tenure.catalog.descriptors.definitions import (
@@ -25,17 +24,15 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.definitions import Sequence as Sequence_
 from tenure.sql.bind.relations import VirtualTable
-from tenure.sql.statement import Statement
+from tenure.sql.execution.planner import Planner, WordsPlanner
+from tenure.sql.execution.statement import Statement
 from tenure.sql.statements.dml import queries
 from tenure.sql.text import parse
 from tenure.sql.text.quoting import literal
-from tenure.sql.text.tenure_statements import Own, TokenReader
-
-if TYPE_CHECKING:
-    from tenure.sql.planning import Planner
+from tenure.sql.text.tenure_statements import TokenReader
 
 
-def query(planner: "Planner", text: str) -> queries.Select:
+def query(planner: Planner, text: str) -> queries.Select:
     """Plans a query of ours in the place of the statement."""
     parsed = parse.one(text)
     assert parsed is not None
@@ -45,12 +42,12 @@ def query(planner: "Planner", text: str) -> queries.Select:
 # The catalog
 
 
-def databases(planner: "Planner", reader: TokenReader) -> Statement:
+def databases(planner: Planner, reader: TokenReader) -> Statement:
     reader.end()
     return query(planner, "SELECT database_name, owner FROM tenure_internal.databases ORDER BY 1")
 
 
-def schemas(planner: "Planner", reader: TokenReader) -> Statement:
+def schemas(planner: Planner, reader: TokenReader) -> Statement:
     database = _database(planner, reader.name() if reader.take("from") else None)
     reader.end()
     return query(
@@ -60,12 +57,12 @@ def schemas(planner: "Planner", reader: TokenReader) -> Statement:
     )
 
 
-def tables(planner: "Planner", reader: TokenReader) -> Statement:
+def tables(planner: Planner, reader: TokenReader) -> Statement:
     named = reader.names() if reader.take("from") else []
     has_comment = reader.take("with", "comment")
     reader.end()
     comment = ", comment" if has_comment else ""
-    if len(named) == 1 and planner.session.parts.virtual.has_schema(named[0]):
+    if len(named) == 1 and planner.session.system_tables.has_schema(named[0]):
         return query(
             planner,
             f"SELECT schema_name, table_name, 'system table' AS type, NULL::text AS owner{comment} "
@@ -79,7 +76,7 @@ def tables(planner: "Planner", reader: TokenReader) -> Statement:
     )
 
 
-def sequences(planner: "Planner", reader: TokenReader) -> Statement:
+def sequences(planner: Planner, reader: TokenReader) -> Statement:
     where = _where(planner, reader.names() if reader.take("from") else [])
     reader.end()
     return query(
@@ -89,7 +86,7 @@ def sequences(planner: "Planner", reader: TokenReader) -> Statement:
     )
 
 
-def enums(planner: "Planner", reader: TokenReader) -> Statement:
+def enums(planner: Planner, reader: TokenReader) -> Statement:
     where = _where(planner, reader.names() if reader.take("from") else [])
     reader.end()
     return query(
@@ -99,13 +96,13 @@ def enums(planner: "Planner", reader: TokenReader) -> Statement:
     )
 
 
-def columns(planner: "Planner", reader: TokenReader) -> Statement:
+def columns(planner: Planner, reader: TokenReader) -> Statement:
     reader.expect("from")
     name = reader.names()
     has_comment = reader.take("with", "comment")
     reader.end()
     comment = ", comment" if has_comment else ""
-    virtual = planner.session.parts.virtual.table(name, planner.names)
+    virtual = planner.session.system_tables.table(name, planner.names.path)
     if virtual is not None:
         return _system_columns(planner, virtual, comment)
     found = _object(planner, name, (Table, View))
@@ -117,7 +114,7 @@ def columns(planner: "Planner", reader: TokenReader) -> Statement:
     )
 
 
-def _system_columns(planner: "Planner", table: VirtualTable, comment: str) -> Statement:
+def _system_columns(planner: Planner, table: VirtualTable, comment: str) -> Statement:
     schema, _, name = table.key.partition(".")
     return query(
         planner,
@@ -128,7 +125,7 @@ def _system_columns(planner: "Planner", table: VirtualTable, comment: str) -> St
     )
 
 
-def indexes(planner: "Planner", reader: TokenReader) -> Statement:
+def indexes(planner: Planner, reader: TokenReader) -> Statement:
     reader.expect("from")
     found = _object(planner, reader.names(), (Table,))
     reader.end()
@@ -139,7 +136,7 @@ def indexes(planner: "Planner", reader: TokenReader) -> Statement:
     )
 
 
-def constraints(planner: "Planner", reader: TokenReader) -> Statement:
+def constraints(planner: Planner, reader: TokenReader) -> Statement:
     reader.expect("from")
     found = _object(planner, reader.names(), (Table,))
     reader.end()
@@ -153,33 +150,33 @@ def constraints(planner: "Planner", reader: TokenReader) -> Statement:
 # SHOW CREATE
 
 
-def create(planner: "Planner", reader: TokenReader) -> Statement:
+def create(planner: Planner, reader: TokenReader) -> Statement:
     """SHOW CREATE [TABLE | VIEW | SEQUENCE | TYPE] name: a word is not needed."""
     found = _object(planner, reader.names(), (Table, View, Sequence_, EnumType))
     return _created(planner, reader, found, "table")
 
 
-def create_table(planner: "Planner", reader: TokenReader) -> Statement:
+def create_table(planner: Planner, reader: TokenReader) -> Statement:
     return _created(planner, reader, _object(planner, reader.names(), (Table, View, Sequence_)), "table")
 
 
-def create_view(planner: "Planner", reader: TokenReader) -> Statement:
+def create_view(planner: Planner, reader: TokenReader) -> Statement:
     return _created(planner, reader, _object(planner, reader.names(), (View,)), "table")
 
 
-def create_sequence(planner: "Planner", reader: TokenReader) -> Statement:
+def create_sequence(planner: Planner, reader: TokenReader) -> Statement:
     return _created(planner, reader, _object(planner, reader.names(), (Sequence_,)), "table")
 
 
-def create_type(planner: "Planner", reader: TokenReader) -> Statement:
+def create_type(planner: Planner, reader: TokenReader) -> Statement:
     return _created(planner, reader, _object(planner, reader.names(), (EnumType,)), "type")
 
 
-def create_schema(planner: "Planner", reader: TokenReader) -> Statement:
+def create_schema(planner: Planner, reader: TokenReader) -> Statement:
     return _created(planner, reader, _schema(planner, reader.names()), "schema")
 
 
-def _created(planner: "Planner", reader: TokenReader, found: AnyDescriptor, kind: str) -> Statement:
+def _created(planner: Planner, reader: TokenReader, found: AnyDescriptor, kind: str) -> Statement:
     reader.end()
     return query(
         planner,
@@ -188,7 +185,7 @@ def _created(planner: "Planner", reader: TokenReader, found: AnyDescriptor, kind
     )
 
 
-def create_all(planner: "Planner", reader: TokenReader) -> Statement:
+def create_all(planner: Planner, reader: TokenReader) -> Statement:
     """SHOW CREATE ALL [SCHEMAS | TYPES | TABLES]: what makes the whole database, in an order that loads."""
     word = reader.peek()
     kinds = {
@@ -211,17 +208,17 @@ def create_all(planner: "Planner", reader: TokenReader) -> Statement:
 # Work
 
 
-def users(planner: "Planner", reader: TokenReader) -> Statement:
+def users(planner: Planner, reader: TokenReader) -> Statement:
     reader.end()
     return query(planner, "SELECT username, options, member_of FROM tenure_internal.users ORDER BY 1")
 
 
-def leases(planner: "Planner", reader: TokenReader) -> Statement:
+def leases(planner: Planner, reader: TokenReader) -> Statement:
     reader.end()
     return query(planner, "SELECT * FROM tenure_internal.leases ORDER BY lease_at")
 
 
-def blockers(planner: "Planner", reader: TokenReader) -> Statement:
+def blockers(planner: Planner, reader: TokenReader) -> Statement:
     where = f"WHERE job_id = {reader.number()}" if reader.take("for", "job") else ""
     reader.end()
     return query(
@@ -230,17 +227,17 @@ def blockers(planner: "Planner", reader: TokenReader) -> Statement:
     )
 
 
-def sessions(planner: "Planner", reader: TokenReader) -> Statement:
+def sessions(planner: Planner, reader: TokenReader) -> Statement:
     reader.end()
     return query(planner, "SELECT * FROM tenure_internal.sessions ORDER BY node_id, session_id")
 
 
-def memory(planner: "Planner", reader: TokenReader) -> Statement:
+def memory(planner: Planner, reader: TokenReader) -> Statement:
     reader.end()
     return query(planner, "SELECT * FROM tenure_internal.memory ORDER BY level, user_name, session_id")
 
 
-def statements(planner: "Planner", reader: TokenReader) -> Statement:
+def statements(planner: Planner, reader: TokenReader) -> Statement:
     reader.end()
     return query(
         planner,
@@ -250,17 +247,17 @@ def statements(planner: "Planner", reader: TokenReader) -> Statement:
     )
 
 
-def transactions(planner: "Planner", reader: TokenReader) -> Statement:
+def transactions(planner: Planner, reader: TokenReader) -> Statement:
     reader.end()
     return query(planner, "SELECT * FROM tenure_internal.transactions ORDER BY node_id, number")
 
 
-def nodes(planner: "Planner", reader: TokenReader) -> Statement:
+def nodes(planner: Planner, reader: TokenReader) -> Statement:
     reader.end()
     return query(planner, "SELECT * FROM tenure_internal.nodes ORDER BY node_id")
 
 
-def locks(planner: "Planner", reader: TokenReader) -> Statement:
+def locks(planner: Planner, reader: TokenReader) -> Statement:
     reader.end()
     return query(planner, "SELECT * FROM tenure_internal.locks ORDER BY kind, table_name, key, is_held DESC")
 
@@ -268,7 +265,7 @@ def locks(planner: "Planner", reader: TokenReader) -> Statement:
 # Names
 
 
-def _where(planner: "Planner", named: Sequence[str]) -> str:
+def _where(planner: Planner, named: Sequence[str]) -> str:
     """[database.]schema, or a database, of which all schemas count."""
     if not named:
         return f"database_name = {literal(planner.session.database_name)}"
@@ -280,7 +277,7 @@ def _where(planner: "Planner", named: Sequence[str]) -> str:
     return f"database_name = {literal(database.name)} AND schema_name = {literal(schema.name)}"
 
 
-def _database(planner: "Planner", name: str | None) -> str:
+def _database(planner: Planner, name: str | None) -> str:
     if name is None:
         return planner.session.database_name
     id = planner.names.id_at(NameKey(0, 0, name))
@@ -290,7 +287,7 @@ def _database(planner: "Planner", name: str | None) -> str:
     return name
 
 
-def _schema(planner: "Planner", named: Sequence[str]) -> Schema:
+def _schema(planner: Planner, named: Sequence[str]) -> Schema:
     names, database = planner.names, planner.session.database
     if len(named) == 2:
         database = names.id_at(NameKey(0, 0, _database(planner, named[0]))) or 0
@@ -301,7 +298,7 @@ def _schema(planner: "Planner", named: Sequence[str]) -> Schema:
     return found
 
 
-def _object(planner: "Planner", name: Sequence[str], kinds: tuple[type, ...]) -> AnyDescriptor:
+def _object(planner: Planner, name: Sequence[str], kinds: tuple[type, ...]) -> AnyDescriptor:
     found = planner.names.object(name)
     if found is None:
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist')
@@ -311,7 +308,7 @@ def _object(planner: "Planner", name: Sequence[str], kinds: tuple[type, ...]) ->
     return found
 
 
-SHOWS: dict[tuple[str, ...], Own] = {
+SHOWS: dict[tuple[str, ...], WordsPlanner] = {
     ("show", "databases"): databases,
     ("show", "schemas"): schemas,
     ("show", "tables"): tables,

@@ -77,11 +77,11 @@ def test_nobody_sees_the_password_of_a_statement(
     with running(tmp_path) as node:
         talk = Talk(node)
         assert talk.say(statement).sqlstate == ""
-        assert "plai" not in talk.session.statement
+        assert "plai" not in talk.session.state.activity.statement
         assert "plai" not in caplog.text
         assert node.front is not None
-        parts = node.front.parts
-        assert all("plai" not in repr(each) for each in parts.users.all(parts.store.snapshot()))
+        services = node.front.services
+        assert all("plai" not in repr(each) for each in services.users.all(services.store.snapshot()))
         talk.close()
 
 
@@ -90,13 +90,13 @@ def test_a_password_is_checked_from_the_next_login_on(tmp_path: Path) -> None:
         talk = Talk(node)
         talk.say("CREATE USER ann PASSWORD 'right'")
         assert node.front is not None
-        parts = node.front.parts
-        user = parts.users.get(parts.store.snapshot(), "ann")
+        services = node.front.services
+        user = services.users.get(services.store.snapshot(), "ann")
         assert user is not None
         assert user.can_login
         assert user.verifier.startswith("SCRAM-SHA-256$")
         talk.say("ALTER USER ann PASSWORD NULL")
-        user = parts.users.get(parts.store.snapshot(), "ann")
+        user = services.users.get(services.store.snapshot(), "ann")
         assert user is not None
         assert user.verifier == ""
         talk.close()

@@ -436,8 +436,8 @@ def test_a_cursor_s_reads_that_still_hold_when_time_moves_up_do_no_harm(pair: tu
 def test_what_a_statement_read_that_nobody_was_told_of_does_not_count(pair: tuple[Talk, Talk]) -> None:
     """The door's loop gives up a statement that is not short after all: a thread runs it again."""
     one, _ = pair
-    block = Block(one.session.parts, is_explicit=True)
-    keyspace = one.session.parts.store.keyspace
+    block = Block(one.session.state.services, is_explicit=True)
+    keyspace = one.session.state.services.store.keyspace
     first, second = (keyspace.key(USER_TABLES, (number,)) for number in (1, 2))
     start = block.mark()
     block.use.txn.get(first)

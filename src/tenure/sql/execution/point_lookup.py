@@ -5,18 +5,18 @@
 Such a query, outside of a transaction block, needs no transaction of its own: one read of the store, which
 brings the time it is as of, under the newest lease. It takes no pins; whether the lease was good for it
 is asked after the read (`catalog.leases.lease_pins.LeasePins.was_good`). Where that says no, or the plan was
-made under another lease, or anything else is out of the ordinary, the query goes the ordinary way.
+made under another lease, or the row is not simply there, the query goes the ordinary way.
 
 Invariant (point-leased): a row found this way is given out only if the lease it was read under is still
 the newest one, not closed, and good for the time of the read.
 
-Walk: `sql.session.session` asks `rows` before it opens a block; `statements.dml.queries` makes them with
+Walk: `sql.clients.session` asks `rows` before it opens a block; `statements.dml.queries` makes them with
 `lookup_of`.
 """
 
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tenure.catalog.descriptors.definitions import Table
 from tenure.expr.tree.expressions import And, Call, ColumnRef, Const, ContextValue
@@ -25,11 +25,8 @@ from tenure.expr.types.type_names import EnumLookup, type_of
 from tenure.sql.plans.plan import Access, Project, Query, Scan
 from tenure.sql.session.answers import NotShort
 from tenure.sql.session.inline import ROWS_BYTES_MAX
+from tenure.sql.session.services import Services
 from tenure.table.rows import Layout
-
-if TYPE_CHECKING:
-    from tenure.sql.session.plan_cache import CachedPlan
-    from tenure.sql.session.services import Parts
 
 Values = Sequence[Datum]
 Rows = Sequence[Sequence[Datum]]
@@ -49,21 +46,24 @@ class PointLookup:
         self._layout: Layout | None = None
         self._read: Any = None
 
-    def rows(self, parts: "Parts", made: "CachedPlan", given: Values) -> Rows | None:
-        """None: it has to go the ordinary way. Raises NotShort if the row is too large for the loop."""
-        leases = parts.leases
-        lease = leases.peek()
-        if lease is None or lease is not made.lease:
+    def rows(self, services: Services, lease: Any, used_ids: Sequence[int], given: Values) -> Rows | None:
+        """None: it has to go the ordinary way. Raises NotShort if the row is too large for the loop.
+
+        `lease` and `used_ids` are what the query was planned under and over.
+        """
+        leases = services.leases
+        newest = leases.peek()
+        if newest is None or newest is not lease:
             return None
         values = self._values(given)
         if None in values:
             return ()
         layout = self._layout
         if layout is None:
-            layout = self._compile(parts)
+            layout = self._compile(services)
         key = layout.primary.prefix(values)
-        found = parts.store.look(key)
-        if found is None or not leases.was_good(lease, made.used_ids, found.clock_at):
+        found = services.store.look(key)
+        if found is None or not leases.was_good(newest, used_ids, found.clock_at):
             return None
         revisions = found.revisions
         if not revisions or revisions[0].value is None:
@@ -73,8 +73,8 @@ class PointLookup:
             raise NotShort
         return (self._read(key, stored),)
 
-    def _compile(self, parts: "Parts") -> Layout:
-        layout = parts.layouts.of(self._table)
+    def _compile(self, services: Services) -> Layout:
+        layout = services.layouts.of(self._table)
         self._read = layout.reader(layout.primary, self._columns)
         self._layout = layout
         return layout

@@ -1,13 +1,12 @@
 """What expressions may ask of a session: who and where, its settings, its locks, who is alive.
 
-Walk: `sql.session.expression_context` puts a `SessionFacts` and `FactAnswers` into the Context of each
+Walk: `sql.execution.expression_context` puts a `SessionFacts` and `FactAnswers` into the Context of each
 statement.
 """
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import InvalidParameter, RetryError
 from tenure.base.timestamp import from_bytes, to_text
@@ -21,10 +20,8 @@ from tenure.expr.functions.session_functions import FACTS
 from tenure.expr.types.datatype import Datum
 from tenure.sql.session.answers import NotShort
 from tenure.sql.session.block import Block
+from tenure.sql.session.session_state import SessionState
 from tenure.sql.session.waits import waiting
-
-if TYPE_CHECKING:
-    from tenure.sql.session.session import Session
 
 VERSION = "PostgreSQL 18.0 (Tenure 0.1.0)"
 
@@ -35,7 +32,7 @@ SESSION_ID_BYTES = 16
 class SessionFacts(Mapping[str, Datum]):
     """Looked up when asked for: most statements ask for none of it."""
 
-    def __init__(self, session: "Session", block: Block) -> None:
+    def __init__(self, session: SessionState, block: Block) -> None:
         self._session = session
         self._block = block
 
@@ -55,7 +52,7 @@ class SessionFacts(Mapping[str, Datum]):
             case "logical_timestamp":
                 return Decimal(to_text(self._block.read_at))
             case "started_at":
-                return datetime.fromtimestamp(session.parts.started_micros / 1_000_000, UTC)
+                return datetime.fromtimestamp(session.services.started_micros / 1_000_000, UTC)
             case "transaction":
                 return self._block.now_micros
             case "client_addr" | "client_port" | "server_addr" | "server_port":
@@ -65,11 +62,11 @@ class SessionFacts(Mapping[str, Datum]):
     def _schemas(self) -> tuple[str, ...]:
         catalog, path = self._block.catalog, self._session.path
         entries = [(each, catalog.schema_entry(path.database, each)) for each in path.names()]
-        virtual = self._session.parts.virtual
+        tables = self._session.system_tables
         return tuple(
             name
             for name, entry in entries
-            if virtual.has_schema(name) or (entry is not None and entry.state is DescriptorState.PUBLIC)
+            if tables.has_schema(name) or (entry is not None and entry.state is DescriptorState.PUBLIC)
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -82,7 +79,7 @@ class SessionFacts(Mapping[str, Datum]):
 class FactAnswers:
     """Answers what functions ask by name."""
 
-    def __init__(self, session: "Session", block: Block) -> None:
+    def __init__(self, session: SessionState, block: Block) -> None:
         self._session = session
         self._block = block
 
@@ -92,7 +89,7 @@ class FactAnswers:
         if self._session.is_inline:
             raise NotShort  # the locks are in the store
         if name == "pg_advisory_unlock_all":
-            self._session.parts.advisory.unlock_all(self._session.surroundings.owner())
+            self._session.services.advisory.unlock_all(self._session.locks.owner())
             return ""
         if name.startswith("pg_advisory_unlock"):
             return self._unlock(name, arguments)
@@ -102,12 +99,11 @@ class FactAnswers:
         session = self._session
         is_try = name.startswith("pg_try")
         is_in_transaction = "_xact" in name
-        surroundings = session.surroundings
-        owner = surroundings.owner_in(self._block) if is_in_transaction else surroundings.owner()
+        owner = session.locks.owner_in(self._block) if is_in_transaction else session.locks.owner()
         key, got = AdvisoryKey(session.database, numbers), False
         try:
             with waiting(session, self._block) as how:
-                got = session.parts.advisory.acquire(
+                got = session.services.advisory.acquire(
                     owner,
                     key,
                     level=AdvisoryLevel.TRANSACTION if is_in_transaction else AdvisoryLevel.SESSION,
@@ -118,14 +114,14 @@ class FactAnswers:
                 )
         except RetryError:
             if got and not is_in_transaction:
-                session.parts.advisory.unlock(owner, key, mode=_mode(name))  # it is run again
+                session.services.advisory.unlock(owner, key, mode=_mode(name))  # it is run again
             raise
         return got if is_try else ""
 
     def _unlock(self, name: str, numbers: tuple[Datum, ...]) -> bool:
         session = self._session
         key = AdvisoryKey(session.database, numbers)
-        is_freed = session.parts.advisory.unlock(session.surroundings.owner(), key, mode=_mode(name))
+        is_freed = session.services.advisory.unlock(session.locks.owner(), key, mode=_mode(name))
         if not is_freed:
             kind = "ShareLock" if _mode(name) is LockMode.SHARE else "ExclusiveLock"
             session.notice(f"you don't own a lock of type {kind}", "WARNING")
@@ -140,9 +136,9 @@ def session_bytes(id: SessionId) -> bytes:
     return id.instance.to_bytes(8, "big") + int(id.epoch_at).to_bytes(8, "big")
 
 
-def is_alive(session: "Session", data: bytes) -> bool:
+def is_alive(session: SessionState, data: bytes) -> bool:
     """Whether a session is there, asked of the store."""
     if len(data) != SESSION_ID_BYTES:
         raise InvalidParameter(f"a session id has {SESSION_ID_BYTES} bytes, not {len(data)}")
     id = SessionId(int.from_bytes(data[:8], "big"), from_bytes(data[8:]))
-    return session.parts.is_alive(id)
+    return session.services.is_alive(id)

@@ -4,7 +4,7 @@ import pytest
 
 from tenure.base.errors import BadDump
 from tenure.bulk.dumps.scan import CopiedRows, Inserted, Said
-from tenure.sql.dumps.rules import Ruling, judge
+from tenure.sql.statements.jobs.dump_rules import Ruling, judge
 
 REFUSED = """
 CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'

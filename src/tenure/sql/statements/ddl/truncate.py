@@ -24,11 +24,11 @@ def truncate(definer: Definer, tree: Tree) -> str | None:
     txn, session = definer.use.txn, definer.session
     for id in tables:
         empty(definer.draft, definer.known, id)
-        txn.forget_writes(session.parts.store.keyspace.table_span(id))
+        txn.forget_writes(session.services.store.keyspace.table_span(id))
     if tree.restart_seqs:
         for table in tables.values():
             for sequence in owned_sequences(definer.draft, definer.known, table):
-                session.parts.sequences.restart(sequence, fence=session.surroundings.fence)
+                session.services.sequences.restart(sequence, fence=session.locks.fence)
     return None
 
 

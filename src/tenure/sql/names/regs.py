@@ -2,12 +2,11 @@
 
     'app.users'::regclass       the table's descriptor id, shown as users where the search path has it
 
-Walk: `sql.session.expression_context` puts `find` into the Context, for casts to and from regclass and its
+Walk: `sql.execution.expression_context` puts `find` into the Context, for casts to and from regclass and its
 kin.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import NotSupported, UndefinedObject, UndefinedSchema, UndefinedTable
 from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Schema, TypeRef
@@ -21,15 +20,13 @@ from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.types import type_at
 from tenure.sql.names.session_names import SessionNames
 from tenure.sql.session.block import Block
+from tenure.sql.session.session_state import SessionState
 from tenure.sql.session.variables import split_names
 from tenure.sql.text import parse
 from tenure.sql.text.quoting import quoted
 
-if TYPE_CHECKING:
-    from tenure.sql.session.session import Session
 
-
-def find(session: "Session", block: Block, kind: str, sought: Datum) -> Reg:
+def find(session: SessionState, block: Block, kind: str, sought: Datum) -> Reg:
     """The object of a kind by its name (text) or number. Raises what PostgreSQL says if there is none."""
     names = SessionNames(session, block)
     match kind:

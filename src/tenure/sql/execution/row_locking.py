@@ -16,7 +16,7 @@ that it took are as they were found. So workers on one queue do not fail each ot
 statement reads the table for nothing else, which it might rely on.
 
 FOR UPDATE may stand anywhere in a query, in its subqueries too: every row that passes a Lock node of the
-plan is locked (`Passing`), whatever becomes of it above.
+plan is locked (`Passing`), also one that the nodes above leave out.
 
 On the door's loop nothing waits: a lock that is not free at once moves the statement to a thread.
 
@@ -33,10 +33,10 @@ from tenure.catalog.descriptors.definitions import Table
 from tenure.cluster.locks.lock_table import LockMode
 from tenure.cluster.locks.lock_waits import WaitPolicy
 from tenure.kv.reads import Reads
+from tenure.sql.execution.execution import Execution
 from tenure.sql.plans.plan import Filter, Limit, Lock, Plan, Project, Query, Scan, walk
 from tenure.sql.rows.run import Tuple
 from tenure.sql.session.answers import NotShort
-from tenure.sql.session.execution import Execution
 from tenure.sql.session.waits import waiting
 
 T = TypeVar("T")
@@ -190,8 +190,8 @@ def acquire(
 ) -> Sequence[bytes]:
     """Locks rows for the transaction; returns those it got."""
     session, block = execution.session, execution.block
-    locks = session.parts.locks
-    owner = session.surroundings.owner_in(block)
+    locks = session.services.locks
+    owner = session.locks.owner_in(block)
     if execution.inline:
         if not locks.try_acquire(owner, keys, mode):
             raise NotShort
@@ -214,8 +214,8 @@ def await_hold(execution: Execution, table: Table) -> None:
     One that has written or locked rows of the table before goes on: others may be waiting for it already.
     """
     session, block = execution.session, execution.block
-    locks, span = session.parts.locks, session.parts.store.keyspace.table_span(table.id)
-    owner = session.surroundings.owner_in(block)
+    locks, span = session.services.locks, session.services.store.keyspace.table_span(table.id)
+    owner = session.locks.owner_in(block)
     if locks.has_in_table(owner, table.id, span) or block.use.txn.written(span):
         return
     if locks.tables.left_seconds(table.id) <= 0:

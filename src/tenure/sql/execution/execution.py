@@ -3,20 +3,18 @@
 A cursor, and a portal that is fetched in parts, are opened once and read on while the block goes on. Such an
 execution **stays**: it reads what was there when it was opened, by a view of the block's transaction.
 
-Walk: `sql.session.session` makes one per run; statements take what they need from it.
+Walk: `sql.execution.portal_runs` makes one per run; statements read it.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tenure.base.memory import Account
 from tenure.expr.functions.function import Context
 from tenure.expr.types.datatype import Datum
+from tenure.sql.execution import expression_context
 from tenure.sql.session.block import Block
+from tenure.sql.session.session_state import SessionState
 from tenure.table.read import Source
-
-if TYPE_CHECKING:
-    from tenure.sql.session.session import Session
 
 
 class Execution:
@@ -27,7 +25,7 @@ class Execution:
 
     def __init__(
         self,
-        session: "Session",
+        session: SessionState,
         block: Block,
         values: Sequence[Datum],
         *,
@@ -66,7 +64,7 @@ class Execution:
     def context(self) -> Context:
         """What expressions know: the same for the whole statement."""
         if self._context is None:
-            self._context = self.session.surroundings.context(self.block, self.values)
+            self._context = expression_context.context_of(self.session, self.block, self.values)
         return self._context
 
     def check(self) -> None:

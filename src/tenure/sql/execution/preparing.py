@@ -1,51 +1,52 @@
 """From text to prepared statements, and from those to plans that are good for a transaction.
 
 A statement is planned in the block there is, or in one that is over at once; its plan is kept for all
-sessions. When it runs, in a later transaction, the plan is looked at again: if the catalog has moved on it
-is made anew, and must still give the same columns.
+sessions. When it runs, in a later transaction, the plan is checked again: if the catalog has moved on the
+statement is planned anew, and must still give the same columns.
 
-Walk: `sql.session.session` -> `make` -> `sql.text.lifted_constants`, `sql.session.plan_cache`,
-`sql.planning`; `statement_for` before each run.
+Walk: `sql.clients.session` -> `make` -> `sql.text.lifted_constants`, `sql.execution.plan_cache`,
+`sql.execution.planning`; `statement_for` before each run.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import InFailedTransaction, PlanChanged, RetryError, UserError
 from tenure.catalog.descriptors.definitions import EnumType
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
-from tenure.sql import planning
+from tenure.sql.execution import planning
+from tenure.sql.execution.plan_cache import CachedPlan, PlanCache, PlanKey
+from tenure.sql.execution.planner import NO_STATEMENTS
+from tenure.sql.execution.portals import Portals, Prepared
+from tenure.sql.execution.statement import ByName, ReadOnlyStatement, Statement
 from tenure.sql.session.answers import ResultColumn
 from tenure.sql.session.block import Block
 from tenure.sql.session.inline import INPUT_BYTES_MAX
-from tenure.sql.session.plan_cache import CachedPlan, PlanKey
-from tenure.sql.session.portals import Prepared
-from tenure.sql.statement import ByName, Statement
-from tenure.sql.statements.dml.queries import Select
+from tenure.sql.session.session_state import SessionState
 from tenure.sql.text.lifted_constants import lift
-
-if TYPE_CHECKING:
-    from tenure.sql.session.session import Session
 
 ATTEMPTS = 30
 """How often something is planned, or an implicit transaction tried, in all."""
 
 
 class Preparing:
-    def __init__(self, session: "Session") -> None:
+    def __init__(self, session: SessionState, portals: Portals, plans: PlanCache) -> None:
         self._session = session
+        self._portals = portals
+        self._plans = plans
+        self.statements = NO_STATEMENTS
+        """Set once the session's statements are there: some of them prepare others."""
 
     def make(self, text: str, types: tuple[Type | None, ...] = ()) -> Prepared:
         block = self._session.block
-        if block is not None and block.is_failed and planning.is_statement(text):
+        if block is not None and block.is_failed and planning.is_statement(text, self.statements):
             self.check_not_failed(text)
         lifted = self._with_constants_lifted(text) if not types else None
         if lifted is not None:
             return lifted
-        made = self._with_catalog(lambda block: self._plan(text, types, block))
-        return self._prepared(text, types, made)
+        plan = self._with_catalog(lambda block: self._plan(text, types, block))
+        return self._prepared(text, types, plan)
 
     def _with_constants_lifted(self, text: str) -> Prepared | None:
         """None if that is not possible, or does not work out: then the text as it stands says why."""
@@ -53,41 +54,45 @@ class Preparing:
         if lifted is None:
             return None
         try:
-            made = self._with_catalog(lambda block: self._plan(lifted.text, lifted.types, block))
-            if made is None or len(made.statement.parameters) != len(lifted.texts):
+            plan = self._with_catalog(lambda block: self._plan(lifted.text, lifted.types, block))
+            if plan is None or len(plan.statement.parameters) != len(lifted.texts):
                 return None
-            constants = lifted.values(made.statement.parameters, self._session.zone)
+            constants = lifted.values(plan.statement.parameters, self._session.zone)
         except UserError:
             return None
-        prepared = self._prepared(lifted.text, lifted.types, made)
+        prepared = self._prepared(lifted.text, lifted.types, plan)
         prepared.parameters, prepared.constants = (), constants
         prepared.is_short = prepared.is_short and len(text) <= INPUT_BYTES_MAX
         return prepared
 
-    def _prepared(self, text: str, types: tuple[Type | None, ...], made: CachedPlan | None) -> Prepared:
-        if made is None:
+    def _prepared(self, text: str, types: tuple[Type | None, ...], plan: CachedPlan | None) -> Prepared:
+        if plan is None:
             return Prepared(text, types, None, (), None)
-        statement = made.statement
-        is_short = statement.is_short and self._session.parts.runs_inline
-        lookup = statement.lookup if is_short and isinstance(statement, Select) else None
-        prepared = Prepared(text, types, made, statement.parameters, statement.columns, is_short, lookup)
+        statement = plan.statement
+        is_short = statement.is_short and self._session.services.runs_inline
+        lookup = statement.point_lookup if is_short and isinstance(statement, ReadOnlyStatement) else None
+        prepared = Prepared(text, types, plan, statement.parameters, statement.columns, is_short, lookup)
         prepared.has_enums = any(each.ref.enum for each in statement.parameters)
         prepared.is_by_name = isinstance(statement, ByName)
         return prepared
 
-    def with_labels_now(self, name: str, prepared: Prepared) -> Prepared:
+    def named(self, name: str) -> Prepared:
+        prepared = self._portals.prepared_named(name)
+        return self._with_labels_now(name, prepared) if prepared.has_enums else prepared
+
+    def _with_labels_now(self, name: str, prepared: Prepared) -> Prepared:
         """The same with its parameters' enums as they are: labels come and change after it was prepared."""
-        newest = self._session.parts.leases.newest
+        newest = self._session.services.leases.newest
         found = {} if newest is None else {each: newest.descriptor(each) for each in _enums(prepared)}
         enums = {id: each for id, each in found.items() if isinstance(each, EnumType)}
         if enums.keys() != _enums(prepared):
             return prepared  # one is gone: running it says so
         types = tuple(type_of(each.ref, enums.__getitem__) for each in prepared.parameters)
         if types != prepared.parameters:
-            prepared = self._session.portals.prepared[name] = replace(prepared, parameters=types)
+            prepared = self._portals.prepared[name] = replace(prepared, parameters=types)
         return prepared
 
-    def _with_catalog(self, plan: "Callable[[Block], CachedPlan | None]") -> "CachedPlan | None":
+    def _with_catalog(self, plan: Callable[[Block], CachedPlan | None]) -> CachedPlan | None:
         """Plans in the block there is, or in one of its own that is over at once."""
         session = self._session
         if session.block is not None and not session.block.is_failed:
@@ -95,7 +100,7 @@ class Preparing:
         attempts = 1 if session.is_inline else ATTEMPTS
         while True:
             attempts -= 1
-            block = Block(session.parts)
+            block = Block(session.services)
             try:
                 return plan(block)
             except RetryError:
@@ -107,50 +112,40 @@ class Preparing:
     def _plan(self, text: str, types: tuple[Type | None, ...], block: Block) -> CachedPlan | None:
         session = self._session
         key = PlanKey(text, session.path, types, (session.variables["TimeZone"],))
-        plans = session.parts.plans
+        plans = self._plans
         if block.past is None and not block.is_failed:
             # Only what is there is looked at: SET TRANSACTION must not begin to read.
-            known = plans.find(key)
-            if known is not None and known.is_good_for(block.use):
-                return known
-            if known is not None:
-                plans.forget(key, known)
-        made = planning.plan(session, block, text, types)
-        if made is not None and made.is_kept and block.past is None and not block.draft:
-            plans.keep(key, made)
-        return made
+            cached = plans.find(key)
+            if cached is not None and cached.is_good_for(block.use):
+                return cached
+            if cached is not None:
+                plans.forget(key, cached)
+        plan = planning.plan(session, block, text, types, self.statements)
+        if plan is not None and plan.is_kept and block.past is None and not block.draft:
+            plans.keep(key, plan)
+        return plan
 
     def statement_for(self, prepared: Prepared, block: Block) -> Statement:
         """The plan of a prepared statement that is good for this transaction."""
-        made = prepared.made
-        assert made is not None
-        is_current = made.path == self._session.path and block.past is None
-        if not made.is_kept or (is_current and made.is_good_for(block.use)):
-            return made.statement
+        plan = prepared.plan
+        assert plan is not None
+        is_current = plan.path == self._session.path and block.past is None
+        if not plan.is_kept or (is_current and plan.is_good_for(block.use)):
+            return plan.statement
         fresh = self._plan(prepared.text, prepared.fixed_types, block)
         assert fresh is not None
         if _shape(fresh.statement.columns) != _shape(prepared.columns):
             raise PlanChanged("cached plan must not change result type")
-        prepared.made = fresh
-        if isinstance(fresh.statement, Select) and prepared.lookup is not None:
-            prepared.lookup = fresh.statement.lookup
+        prepared.plan = fresh
+        if isinstance(fresh.statement, ReadOnlyStatement) and prepared.lookup is not None:
+            prepared.lookup = fresh.statement.point_lookup
         return fresh.statement
 
     def plan_again(self, text: str, types: tuple[Type | None, ...], block: Block) -> Statement:
         """A statement that names another one, which is not there any more, or was not yet."""
-        made = planning.plan(self._session, block, text, types)
-        assert made is not None
-        return made.statement
-
-    def plan_query(self, text: str, block: Block, types: tuple[Type, ...]) -> "Select":
-        """Plans a query in a block that reads the past."""
-        made = planning.plan(self._session, block, text, types)
-        assert made is not None and isinstance(made.statement, Select)
-        return made.statement
-
-    def planner(self, text: str, block: Block, types: tuple[Type, ...]) -> planning.Planner:
-        """To plan a statement again, when it runs."""
-        return planning.Planner(self._session, block, text, types)
+        plan = planning.plan(self._session, block, text, types, self.statements)
+        assert plan is not None
+        return plan.statement
 
     def check_not_failed(self, text: str) -> None:
         """Raises InFailedTransaction (25P02) where the block has failed and the text does not end it."""

@@ -1,15 +1,17 @@
-"""The SQL sessions of a node: opened by its door, listed for whoever asks.
+"""The SQL sessions of a node: opened by its door, listed for system tables.
 
 Walk: `front.py` makes `SqlSessions`; the door calls `open` once a user has logged in.
 """
 
 from tenure.base.errors import RetryError, UndefinedDatabase
 from tenure.catalog.descriptors.definitions import Database, DescriptorState, NameKey
+from tenure.sql.clients.session import PAUSE_SECONDS, PAUSE_SECONDS_MAX, Session
+from tenure.sql.execution.plan_cache import PlanCache
+from tenure.sql.execution.preparing import ATTEMPTS
 from tenure.sql.session.answers import Endpoints
 from tenure.sql.session.block import Block
-from tenure.sql.session.preparing import ATTEMPTS
-from tenure.sql.session.services import Parts
-from tenure.sql.session.session import PAUSE_SECONDS, PAUSE_SECONDS_MAX, Session
+from tenure.sql.session.services import Services
+from tenure.sql.session.session_state import SessionState, SystemTables
 
 NOWHERE = Endpoints()
 IGNORED = ("user", "database", "options", "replication")
@@ -17,11 +19,21 @@ IGNORED = ("user", "database", "options", "replication")
 
 
 class SqlSessions:
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._lock = parts.env.lock()
+    def __init__(
+        self,
+        services: Services,
+        system_tables: SystemTables,
+        plans: PlanCache,
+        states: dict[int, SessionState],
+    ) -> None:
+        """`states` are those of the open sessions, by number: system tables read them."""
+        self._services = services
+        self._system_tables = system_tables
+        self._plans = plans
+        self._states = states
+        self._lock = services.env.lock()
         self._next = 1
-        self._open = parts.sessions
+        self._open: dict[int, Session] = {}
 
     def open(
         self,
@@ -37,8 +49,9 @@ class SqlSessions:
         with self._lock:
             number, self._next = self._next, self._next + 1
         kept = {name: value for name, value in options.items() if name not in IGNORED}
-        session = Session(
-            self._parts,
+        state = SessionState(
+            self._services,
+            self._system_tables,
             number=number,
             pid=pid or number,
             user=user,
@@ -46,20 +59,22 @@ class SqlSessions:
             options=kept,
             endpoints=endpoints,
         )
-        session.is_superuser = self._is_superuser(user)
-        session.variables.fix("is_superuser", "on" if session.is_superuser else "off")
-        session.on_close.append(lambda: self._closed(number))
+        state.is_superuser = self._is_superuser(user)
+        state.variables.fix("is_superuser", "on" if state.is_superuser else "off")
+        state.on_close.append(lambda: self._closed(number))
+        session = Session(state, self._plans)
         with self._lock:
-            self._open[number] = session
+            self._open[number], self._states[number] = session, state
         return session
 
     def _is_superuser(self, name: str) -> bool:
-        user = self._parts.users.get(self._parts.store.snapshot(), name)
+        user = self._services.users.get(self._services.store.snapshot(), name)
         return user is not None and user.is_superuser
 
     def _closed(self, number: int) -> None:
         with self._lock:
             self._open.pop(number, None)
+            self._states.pop(number, None)
 
     def all(self) -> list[Session]:
         with self._lock:
@@ -68,13 +83,13 @@ class SqlSessions:
     def _database(self, name: str) -> Database:
         pause_seconds, kept_from = PAUSE_SECONDS, None
         for _ in range(ATTEMPTS):
-            block = Block(self._parts)
+            block = Block(self._services)
             try:
                 id = block.catalog.id_at(NameKey(0, 0, name))
                 if id is None:
-                    id = self._parts.catalog.id_at(block.source, NameKey(0, 0, name))
+                    id = self._services.catalog.id_at(block.source, NameKey(0, 0, name))
                     if id is not None:
-                        self._parts.leases.renew()
+                        self._services.leases.renew()
                         continue
                 found = None if id is None else block.descriptor(id)
                 if not isinstance(found, Database) or found.state is DescriptorState.DROPPED:
@@ -85,7 +100,7 @@ class SqlSessions:
                 kept_from = error
             finally:
                 block.close()
-            self._parts.env.sleep(pause_seconds)
+            self._services.env.sleep(pause_seconds)
             pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
         if kept_from is not None:
             raise kept_from

@@ -1,28 +1,36 @@
 """A commit that was begun on the door's loop: handed over, and asked for its outcome when told.
 
-Walk: `sql.session.session` gives one to the door; the door calls `submit`, and `result` once that is done.
+Walk: `sql.execution.session_transactions` gives a `Committing` to the door, which submits it, and asks for
+its result once that is done.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn, Protocol
 
 from tenure.base.errors import RetryError, TenureError
+from tenure.sql.execution.portals import Portal
 from tenure.sql.session.answers import Answer, NotShort, Pending
 from tenure.sql.session.block import Block
-from tenure.sql.session.portals import Portal
 
-if TYPE_CHECKING:
-    from tenure.sql.session.session import Session
+
+class CommitOutcome(Protocol):
+    """Who is told how a commit went: the transactions of the session."""
+
+    def over(self, block: Block) -> None: ...
+
+    def abandon(self) -> None: ...
+
+    def lose(self, again: Portal | None) -> None: ...
 
 
 class Committing:
-    __slots__ = ("_again", "_answer", "_block", "_given_up", "_is_submitted", "_session")
+    __slots__ = ("_again", "_answer", "_block", "_given_up", "_is_submitted", "_outcome")
 
     def __init__(
-        self, session: "Session", block: Block, answer: Answer, *, again: Portal | None = None
+        self, outcome: CommitOutcome, block: Block, answer: Answer, *, again: Portal | None = None
     ) -> None:
         """`again`: the portal of a statement that is all of its transaction, and may be run once more."""
-        self._session = session
+        self._outcome = outcome
         self._block = block
         self._answer = answer
         self._again = again
@@ -37,7 +45,7 @@ class Committing:
         except RetryError as error:
             self._lose(error)
         except BaseException:
-            self._session.abandon()
+            self._outcome.abandon()
             raise
 
     def take_back(self, error: TenureError) -> bool:
@@ -47,24 +55,22 @@ class Committing:
         return True
 
     def result(self) -> "Answer | Pending":
-        session = self._session
         if self._given_up is not None:
-            session.abandon()
+            self._outcome.abandon()
             raise self._given_up
         try:
             self._block.finish()
         except RetryError as error:
             self._lose(error)
         except BaseException:
-            session.abandon()
+            self._outcome.abandon()
             raise
-        session.over(self._block)
+        self._outcome.over(self._block)
         return self._answer
 
     def _lose(self, error: RetryError) -> NoReturn:
         """The commit met a rival, or could not even be begun: it is run again, if it may be."""
-        self._session.abandon(self._again)
+        self._outcome.lose(self._again)
         if self._again is None:
             raise error
-        self._session.notices.clear()  # of a try that nobody was told of
         raise NotShort from error

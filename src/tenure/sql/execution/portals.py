@@ -6,15 +6,15 @@ The names "" are overwritten at will; all others must be free.
     prepared   text and types given; its plan is looked up, or made again, for each transaction
     portal     a prepared statement with its values; once run, the rows still to come
 
-A portal lives as long as its transaction, unless it is a cursor WITH HOLD, whose rows were all
-fetched when it was opened. It reads what was there when it was opened (`sql.session.execution`), whatever its
+A portal lives as long as its transaction, unless it is a cursor WITH HOLD, whose rows were all fetched when
+it was opened. It reads what was there when it was opened (`sql.execution.execution`), not what its
 transaction has written, or taken back, since.
 
-Walk: `sql.session.session` keeps both tables; `statements.session.cursors` and `statements.session.prepared`
-use them.
+Walk: `sql.clients.session` makes one; `statements.session.cursors` and `statements.session.prepared` use it
+too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import GeneratorType
 
@@ -27,13 +27,13 @@ from tenure.base.errors import (
 )
 from tenure.base.memory import Account, Holding
 from tenure.expr.types.datatype import Datum, Type
+from tenure.sql.execution.plan_cache import TEXT_MAX, CachedPlan
+from tenure.sql.execution.point_lookup import PointLookup
+from tenure.sql.execution.statement import Statement
 from tenure.sql.session.answers import ResultColumn
-from tenure.sql.session.plan_cache import TEXT_MAX, CachedPlan
-from tenure.sql.session.point_lookup import PointLookup
-from tenure.sql.statement import Statement
 
 PREPARED_MAX = 10_000
-"""Of one session: drivers keep some hundreds; whoever has more leaks them, and all sessions share memory."""
+"""Of one session: drivers keep some hundreds. A client with more leaks them, in the memory of all."""
 
 PREPARED_BYTES = 2_000
 """Of one whose plan others share, besides its text."""
@@ -49,7 +49,7 @@ PORTALS_MAX = 1_000
 class Prepared:
     text: str
     types: tuple[Type | None, ...]
-    made: CachedPlan | None
+    plan: CachedPlan | None
     """Its newest plan; None of a statement that needs none (an empty one)."""
     parameters: tuple[Type, ...]
     columns: tuple[ResultColumn, ...] | None
@@ -59,18 +59,17 @@ class Prepared:
     """What was lifted out of the text: the values of the plan's parameters. The client knows of none."""
     from_sql: bool = False
     has_enums: bool = False
-    """Among its parameters: see `sql.session.preparing`."""
+    """Among its parameters: see `sql.execution.preparing`."""
     is_by_name: bool = False
     """It is about another one, which it names (`ByName`)."""
-    made_at_micros: int = 0
 
     @property
     def statement(self) -> Statement | None:
-        return None if self.made is None else self.made.statement
+        return None if self.plan is None else self.plan.statement
 
     def reads(self, tables: set[int]) -> bool:
         """Whether it may read rows of one of these tables."""
-        return self.made is not None and self.made.reads(tables)
+        return self.plan is not None and self.plan.reads(tables)
 
     @property
     def fixed_types(self) -> tuple[Type | None, ...]:
@@ -148,6 +147,8 @@ class Portals:
         """Of the session: prepared statements are charged there."""
         self.prepared: dict[str, Prepared] = {}
         self.portals: dict[str, Portal] = {}
+        self.active: Portal | None = None
+        """The one that is being executed: it cannot close itself."""
 
     def add_prepared(self, name: str, prepared: Prepared) -> None:
         if name and name in self.prepared:
@@ -220,12 +221,12 @@ class Portals:
             each.is_committed = each.is_committed or (each.is_held and is_committed)
         self._keep_those({name for name, each in self.portals.items() if each.is_committed or each is again})
 
-    def keep(self, former: dict[str, Portal]) -> None:
+    def keep(self, former: Mapping[str, object]) -> None:
         """Closes all others: they came after a savepoint that the transaction goes back to."""
         self._keep_those({name for name, each in self.portals.items() if former.get(name) is each})
 
     def close_all(self, active: Portal | None = None) -> None:
-        """But for the one that is being executed."""
+        """But for the one that is being executed, where it is named."""
         self._keep_those({name for name, each in self.portals.items() if each is active})
 
     def _keep_those(self, names: set[str]) -> None:

@@ -12,29 +12,26 @@ The memory serves one block. A client that does something else next holds up the
 until that block ends, for `table_holds.HOLD_SECONDS` at most. Blocks without changes of the schema are not
 remembered.
 
-Walk: `sql.session.session` calls `hold` when a block begins, and commits `noting` it; `Surroundings.failed`
+Walk: `sql.execution.session_transactions` calls `hold` when a block begins, commits within `noting`, and
 calls `lost`.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors.definitions import Table
 from tenure.cluster.locks.lock_waits import How
 from tenure.sql.session.answers import NotShort
 from tenure.sql.session.block import Block
-
-if TYPE_CHECKING:
-    from tenure.sql.session.session import Session
+from tenure.sql.session.session_state import SessionState
 
 MEMORY_SECONDS = 60.0
 """How long a session remembers a lost block: clients try again within seconds."""
 
 
 class Retries:
-    def __init__(self, session: "Session") -> None:
+    def __init__(self, session: SessionState) -> None:
         self._session = session
         self._tables: frozenset[int] = frozenset()
         """What the block used that has lost."""
@@ -56,14 +53,14 @@ class Retries:
             self._hold(block, sorted(wanted))
 
     def _wanted(self, block: Block) -> frozenset[int]:
-        is_recent = self._session.parts.env.monotonic() <= self._until
+        is_recent = self._session.services.env.monotonic() <= self._until
         return self._tables if is_recent and not block.is_read_only else frozenset()
 
     def _hold(self, block: Block, wanted: list[int]) -> None:
         session = self._session
-        holds = session.parts.locks.tables
+        holds = session.services.locks.tables
         block.on_end.append(lambda: holds.release(wanted))
-        owner = session.surroundings.owner_in(block)
+        owner = session.locks.owner_in(block)
         timeout, check = session.variables.seconds("lock_timeout"), session.interrupts.check_time
         try:
             holds.hold(owner, wanted, How(timeout=timeout, canceled=check))
@@ -100,7 +97,7 @@ class Retries:
     def _remember(self, block: Block, used: frozenset[int]) -> None:
         if block is self._block:
             self._tables = used | self._held
-            self._until = self._session.parts.env.monotonic() + MEMORY_SECONDS
+            self._until = self._session.services.env.monotonic() + MEMORY_SECONDS
 
     def _forget(self) -> None:
         self._block, self._tables, self._held = None, frozenset(), frozenset()

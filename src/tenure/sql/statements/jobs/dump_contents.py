@@ -5,16 +5,17 @@
 A primary key that the dump adds to a table after its rows is put into the table's own statement: so the table
 never has another one. Everything else keeps the dump's order, which pg_dump chose by what depends on what.
 
-Whatever the dump uses must be in it: what is there already would have to be changed, and changed back if the
+All that the dump uses must be in it: what is there already would have to be changed, and changed back if the
 import fails.
 
-Walk: `sql.statements.jobs.import_dump` -> `make` -> `sql.planning` for each statement, as for any other.
+Walk: `sql.statements.jobs.import_dump` -> `make` -> `sql.execution.planner` for each statement, as for any
+other.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tenure.base.errors import (
     BadDump,
@@ -29,18 +30,16 @@ from tenure.bulk.dumps.scan import CopiedRows, Inserted
 from tenure.bulk.importing.records import COPY, INSERTS, DumpRange, SequenceValue
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Column, Database, Table, replace, visible
 from tenure.catalog.descriptors.elements import finished
-from tenure.sql.dumps.rules import RuledItem, Ruling, called, constant
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.planner import Planner, StatementTable
+from tenure.sql.execution.statement import Control
 from tenure.sql.names.sequence_names import path_of as path_in_text
-from tenure.sql.planning import Planner
 from tenure.sql.session.block import Block
-from tenure.sql.session.execution import Execution
-from tenure.sql.statement import Control
+from tenure.sql.session.session_state import SessionState
 from tenure.sql.statements.ddl.definition import Definer, path_of
+from tenure.sql.statements.jobs.dump_rules import RuledItem, Ruling, called, constant
 from tenure.sql.text.parse import Tree, child, items, kind, names, option
 from tenure.sql.text.quoting import quoted
-
-if TYPE_CHECKING:
-    from tenure.sql.session.session import Session
 
 ATTEMPTS = 10
 PAUSE_SECONDS = 0.05
@@ -63,13 +62,15 @@ class DumpContents:
     skipped: Counter[str] = field(default_factory=Counter)
 
 
-def make(session: "Session", steps: Sequence[RuledItem], file: str) -> DumpContents:
+def make(
+    session: SessionState, statements: StatementTable, steps: Sequence[RuledItem], file: str
+) -> DumpContents:
     """Raises what is wrong with a statement, with its line. Nothing is changed."""
     told, variables = len(session.notices), session.variables.state
     for left in reversed(range(ATTEMPTS)):
-        block = Block(session.parts, variables=variables)
+        block = Block(session.services, variables=variables)
         try:
-            return _Making(session, block, file).made(_with_keys(steps))
+            return _Definitions(session, statements, block, file).run(_with_keys(steps))
         except RetryError:
             if not left:
                 raise
@@ -85,7 +86,7 @@ def _with_keys(steps: Sequence[RuledItem]) -> list[RuledItem]:
     """Primary keys go to where their tables are made."""
     path: tuple[object, ...] = ()
     tables: dict[tuple[object, ...], Tree] = {}
-    made: list[RuledItem] = []
+    ordered: list[RuledItem] = []
     for step in steps:
         tree = step.tree
         if step.ruling is Ruling.PATH:
@@ -100,8 +101,8 @@ def _with_keys(steps: Sequence[RuledItem]) -> list[RuledItem]:
             if table is not None:
                 table.table_elts.add().constraint.CopyFrom(child(items(tree.cmds)[0], "def"))
                 continue
-        made.append(step)
-    return made
+        ordered.append(step)
+    return ordered
 
 
 def _adds_key(tree: Tree) -> bool:
@@ -119,14 +120,17 @@ def search_path(tree: Tree) -> list[str]:
     return [quoted(str(constant(each))) for each in items(tree.args)]
 
 
-class _Making:
-    def __init__(self, session: "Session", block: Block, file: str) -> None:
+class _Definitions:
+    """The statements of a dump, run one after the other."""
+
+    def __init__(self, session: SessionState, statements: StatementTable, block: Block, file: str) -> None:
         self._session = session
+        self._statements = statements
         self._block = block
         self._file = file
-        self._made = DumpContents()
+        self._contents = DumpContents()
 
-    def made(self, steps: Sequence[RuledItem]) -> DumpContents:
+    def run(self, steps: Sequence[RuledItem]) -> DumpContents:
         for step in steps:
             self._session.check()
             try:
@@ -142,8 +146,10 @@ class _Making:
         for id, each in draft.declared.items():
             if not draft.is_new(id) and not isinstance(each, Database):
                 raise BadDump(f'the dump uses "{each.name}", which it does not make', self._file, 1, "0A000")
-        self._made.descriptors = tuple(replace(finished(each), version=0) for each in draft.made().values())
-        return self._made
+        self._contents.descriptors = tuple(
+            replace(finished(each), version=0) for each in draft.made().values()
+        )
+        return self._contents
 
     def _do(self, step: RuledItem) -> None:
         match step.ruling:
@@ -152,18 +158,19 @@ class _Making:
             case Ruling.PATH:
                 self._session.variables.set_local("search_path", ", ".join(search_path(step.tree)))
             case Ruling.VALUE:
-                self._made.values.append(self._value(step.tree))
+                self._contents.values.append(self._value(step.tree))
             case Ruling.ROWS:
                 self._rows(step)
             case Ruling.SKIP:
-                self._made.skipped[_words(step.item.text)] += 1
+                self._contents.skipped[_words(step.item.text)] += 1
             case Ruling.NOTHING:
                 pass
 
     def _define(self, tree: Tree, text: str) -> None:
         if kind(tree) == "CreateSchemaStmt" and tree.schemaname == "public":
             tree.if_not_exists = True  # every database has it
-        statement = Planner(self._session, self._block, text, ()).plan(tree)
+        planner = Planner(self._session, self._block, text, (), statements=self._statements)
+        statement = planner.plan(tree)
         assert not isinstance(statement, Control), "it defines something"
         statement.run(self._execution())
 
@@ -203,11 +210,11 @@ class _Making:
         rows = self._copied(table, step.tree) if isinstance(item, CopiedRows) else _inserted(table, step.tree)
         if not rows.columns:
             raise BadDump("rows without columns are not supported", self._file, item.line, "0A000")
-        known = next((each for each in self._made.rows if each.table == table.id), rows)
+        known = next((each for each in self._contents.rows if each.table == table.id), rows)
         if known != rows:
             reason = f'the rows of "{table.name}" come with different columns, or in different ways'
             raise BadDump(reason, self._file, item.line, "0A000")
-        self._made.rows.setdefault(rows, []).extend(item.ranges)
+        self._contents.rows.setdefault(rows, []).extend(item.ranges)
 
     def _copied(self, table: Table, tree: Tree) -> RowsOf:
         wanted = names(tree.attlist)

@@ -6,20 +6,19 @@ A statement that is planned holds no reference to a transaction: it may be run m
 with the same names. `uses` are the descriptors that it was planned over; it is good for a
 transaction in which each of them is still the very same.
 
-Walk: `sql.planning` makes them; `sql.session.session` runs them; `sql.session.plan_cache` keeps them.
+Walk: `sql.execution.planning` makes them; `sql.execution.portal_runs` runs them; `sql.execution.plan_cache`
+keeps them.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from tenure.expr.types.datatype import Datum, Type
+from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.point_lookup import PointLookup
 from tenure.sql.session.answers import Answer, CopyIn, CopyOut, Pending, ResultColumn
-
-if TYPE_CHECKING:
-    from tenure.sql.session.execution import Execution
-    from tenure.sql.session.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +43,26 @@ class Statement(Protocol):
         """It may be tried on the door's loop: it takes little time, and waits for nothing but its commit."""
         ...
 
-    def run(self, execution: "Execution") -> Result: ...
+    def run(self, execution: Execution) -> Result: ...
 
 
 class ByName(ABC):
     """A statement about another one, which it names: what the name stands for may be another one later."""
 
     @abstractmethod
-    def columns_now(self, session: "Session") -> tuple[ResultColumn, ...] | None:
+    def columns_now(self) -> tuple[ResultColumn, ...] | None:
         """Asked when it is bound."""
+
+
+class ReadOnlyStatement(ABC):
+    """A statement that, when it is short, leaves nothing in its block to take back."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def point_lookup(self) -> PointLookup | None:
+        """The short way, if it is one row by its key."""
 
 
 class Control:
@@ -64,8 +74,8 @@ class Control:
     is_undone: ClassVar[bool] = False
     """An error in its transaction takes it back."""
 
-    def control(self, execution: "Execution") -> "Answer | Pending":
+    def control(self, execution: Execution) -> "Answer | Pending":
         raise NotImplementedError
 
-    def run(self, execution: "Execution") -> Result:
+    def run(self, execution: Execution) -> Result:
         raise AssertionError("a control statement runs outside of transactions")

@@ -8,7 +8,7 @@ again. Looking pins the descriptors, as a transaction must before it uses them.
 Invariant (plan-current): a plan runs only in a transaction whose catalog has the very versions and
 names that it was made of.
 
-Walk: `sql.session.preparing` asks `find` before it plans, and `keep`s what it has planned.
+Walk: `sql.execution.preparing` asks `find` before it plans, and `keep`s what it has planned.
 """
 
 from collections import OrderedDict
@@ -20,7 +20,7 @@ from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
 from tenure.catalog.leases.uses import Use
 from tenure.catalog.name_resolution import Path, find
 from tenure.expr.types.datatype import Type
-from tenure.sql.statement import Statement
+from tenure.sql.execution.statement import Statement
 
 PLANS_MAX = 2_000
 """Distinct statements kept; at some 20 KB each, 40 MB at the very most."""
@@ -107,22 +107,22 @@ class PlanCache:
 
     def find(self, key: PlanKey) -> CachedPlan | None:
         """What was planned for this; whether it is still good is asked in a transaction."""
-        made = self._plans.get(key)
-        if made is not None:
-            made.was_found = True
-        return made
+        plan = self._plans.get(key)
+        if plan is not None:
+            plan.was_found = True
+        return plan
 
-    def forget(self, key: PlanKey, made: CachedPlan) -> None:
+    def forget(self, key: PlanKey, plan: CachedPlan) -> None:
         """It is no longer good."""
         with self._lock:
-            if self._plans.get(key) is made:
+            if self._plans.get(key) is plan:
                 del self._plans[key]
 
-    def keep(self, key: PlanKey, made: CachedPlan) -> None:
+    def keep(self, key: PlanKey, plan: CachedPlan) -> None:
         if len(key.text) > TEXT_MAX:
             return
         with self._lock:
-            self._plans[key] = made
+            self._plans[key] = plan
             while len(self._plans) > PLANS_MAX:
                 self._drop_oldest()
 
@@ -131,14 +131,14 @@ class PlanCache:
         once must not wash out those that come all the time.
         """
         while True:
-            key, made = self._plans.popitem(last=False)
-            if not made.was_found:
+            key, plan = self._plans.popitem(last=False)
+            if not plan.was_found:
                 return
-            made.was_found = False
-            self._plans[key] = made
+            plan.was_found = False
+            self._plans[key] = plan
 
     def entries(self) -> list[tuple[PlanKey, CachedPlan]]:
-        """What is kept, the oldest first: for whoever looks in."""
+        """All plans, the oldest first: for system tables."""
         with self._lock:
             return list(self._plans.items())
 

@@ -1,0 +1,1 @@
+"""The sessions that doors and jobs open."""

@@ -1,0 +1,63 @@
+"""Values that a session's expressions draw: random UUIDs, and those of sequences.
+
+Walk: `sql.session.session_state` makes one; the Context of each statement refers to it.
+"""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from tenure.base.errors import UndefinedTable
+from tenure.catalog.descriptors.definitions import Sequence
+from tenure.kv.transaction import Transaction
+from tenure.sql.session.activity import Activity
+from tenure.sql.session.answers import NotShort
+from tenure.sql.session.block import Block
+from tenure.sql.session.services import Services
+from tenure.table.sequences import SessionSequences
+
+UUID_BITS, UUIDS_AT_ONCE = 128, 16
+UUID_MASK = (1 << UUID_BITS) - 1
+
+
+class GeneratedValues:
+    def __init__(
+        self, services: Services, activity: Activity, fence: Callable[[Transaction | None], None]
+    ) -> None:
+        self._env = services.env
+        self._activity = activity
+        self._random: list[int] = []
+        """Drawn and not used yet."""
+        self._block: Block | None = None
+        """Whose catalog the sequences are looked up in."""
+        self._sequences = SessionSequences(
+            services.sequences, self._sequence, self._may_wait, self._may_write, fence
+        )
+        self.discard_sequences = self._sequences.discard
+
+    def uuid(self) -> UUID:
+        if not self._random:
+            # Each draw is a system call, which releases the GIL: so many are drawn at once.
+            drawn = self._env.rng.getrandbits(UUID_BITS * UUIDS_AT_ONCE)
+            self._random = [(drawn >> UUID_BITS * n) & UUID_MASK for n in range(UUIDS_AT_ONCE)]
+        return UUID(int=self._random.pop(), version=4)
+
+    def sequences_in(self, block: Block) -> SessionSequences:
+        """The sequence values that this session has drawn, over the catalog as the block sees it."""
+        self._block = block
+        return self._sequences
+
+    def _sequence(self, id: int) -> Sequence:
+        assert self._block is not None
+        found = self._block.descriptor(id)
+        if not isinstance(found, Sequence):
+            raise UndefinedTable(f"could not open relation with OID {id}")
+        return found
+
+    def _may_write(self, function: str) -> None:
+        assert self._block is not None
+        self._block.require_writable(f"{function}()")
+
+    def _may_wait(self) -> None:
+        """Asked before the store is written: not on the door's loop."""
+        if self._activity.is_inline:
+            raise NotShort
