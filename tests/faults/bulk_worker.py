@@ -22,10 +22,10 @@ from tenure import cli
 from tenure.bulk import phases
 from tenure.bulk.exporting import job as exporting
 from tenure.bulk.filling import entries
-from tenure.bulk.importing import merging, references, runs, sorting
-from tenure.pipeline import lazy_spark, merge, scan
+from tenure.bulk.importing import references, sorting
+from tenure.pipeline import lazy_spark, merge, merge_tasks, runs, scan
 from tenure.pipeline.lazy_spark import LazySpark
-from tenure.pipeline.merge import MergeTask
+from tenure.pipeline.merge_tasks import RangeTask
 from tenure.pipeline.reading import splits
 from tenure.pipeline.scan import ScanTask
 from tenure.pipeline.tasks import Attempt, Kernel
@@ -46,13 +46,11 @@ LAST_TAKES = 10
 
 
 KERNELS: "dict[tuple[ModuleType, str], Kernel[Any, Any]]" = {
-    (merge, "merge_range"): merge.merge_range,
+    (merge, "merge_range"): merge_tasks.merge_range,
     (sorting, "sort_split"): sorting.sort_split,
-    (merging, "merge_runs"): merging.merge_runs,
     (references, "check_references"): references.check_references,
     (exporting, "export_range"): exporting.export_range,
     (entries, "project_range"): entries.project_range,
-    (entries, "fill_range"): entries.fill_range,
 }
 """As they are in the product, whatever stands in their place."""
 
@@ -75,16 +73,17 @@ class Troubled(NamedTuple):
 
 def _is_last(task: Any) -> bool:
     """Whether it is the last range of the last index."""
-    if isinstance(task, merging.RunTask):
-        indexes = task.merge.version.table.indexes
-        return task.merge.index == max(index.id for index in indexes) and _is_last(task.merge)
     if isinstance(task, exporting.ExportTask):
         return _is_last(task.scan)
-    if isinstance(task, entries.FillTask):
-        return task.hi is None
-    if isinstance(task, MergeTask):
-        return not task.range.hi.startswith(task.range.lo[:HEAD_BYTES])
+    if isinstance(task, RangeTask):
+        return _is_last_index(task) and not task.range.hi.startswith(task.range.lo[:HEAD_BYTES])
     return isinstance(task, ScanTask) and not task.hi.startswith(task.lo[:HEAD_BYTES])
+
+
+def _is_last_index(task: RangeTask) -> bool:
+    """A flush and a backfill are of one index; an import is of all of its table's."""
+    indexes = task.target.version.table.indexes
+    return task.rules is None or task.target.index_id == max(index.id for index in indexes)
 
 
 def _is_first_attempt() -> bool:
@@ -95,7 +94,7 @@ def _is_first_attempt() -> bool:
 
 def main() -> int:
     rows = int(os.environ[RANGE_ROWS_VARIABLE])
-    merge.RANGE_ROWS = merging.RUN_ROWS = references.RANGE_KEYS = entries.RANGE_ROWS = rows
+    merge.RANGE_ROWS = merge.RUN_ROWS = references.RANGE_KEYS = rows
     scan.TASK_ROWS = scan.CUT_ROWS = rows
     splits.SPLIT_BYTES = rows * ROW_BYTES
     runs.BATCH_ROWS = min(runs.BATCH_ROWS, rows)

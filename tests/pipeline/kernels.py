@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from tenure.base.errors import Unavailable, UserError
-from tenure.pipeline.merge import MergedRange, MergeTask, merge_range
+from tenure.pipeline.merge_tasks import MergedRange, MergeTask, RangeTask, merge_range
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
 
@@ -146,6 +146,7 @@ def merge_or_fail(task: MergeTask, attempt: Attempt) -> MergedRange:
 def merge_slowly_at_times(task: MergeTask, attempt: Attempt) -> MergedRange:
     """Merges; the first attempt at the first range takes so long that it gets a twin, which is not slow."""
     made = merge_range(task, attempt)
-    if len(task.range.lo) == HEAD_BYTES and attempt.name.endswith("-0"):
+    is_first = isinstance(task, RangeTask) and len(task.range.lo) == HEAD_BYTES
+    if is_first and attempt.name.endswith("-0"):
         time.sleep(LONG_SECONDS)
     return made

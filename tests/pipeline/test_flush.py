@@ -15,7 +15,8 @@ from tenure.cluster.jobs.job_states import JobState
 from tenure.front import Listen
 from tenure.node import Node
 from tenure.pipeline import merge as merging
-from tenure.pipeline.merge import MergedRange, merge, merge_range
+from tenure.pipeline.merge import MergeRequest, merge
+from tenure.pipeline.merge_tasks import MergedRange, merge_range
 from tenure.pipeline.tasks import Kernel, ProcessTasks, Tasks
 from tenure.table.lake.manifests import Manifest, Written, no_base
 from tenure.table.lake.publishing import Replaced, publish
@@ -107,14 +108,13 @@ class Served:
         version = self.lake.version(self.node.store.snapshot(), table)
         assert version is not None
         run: Kernel[Any, MergedRange] = kernel
-        return merge(
-            self.lake.place,
-            version,
-            self.manifest(table, index),
+        (merged,) = merge(
             self.node.store,
-            at,
-            lambda ranges: tasks.run(run, ranges, on_done=ignore, check=go_on, label="j1-r1"),
+            self.lake.place,
+            [MergeRequest(version, self.manifest(table, index), at)],
+            lambda _, merges: tasks.run(run, merges, on_done=ignore, check=go_on, label="j1-r1"),
         )
+        return merged.replaced
 
     def publish(self, table: int, index: int, made: Replaced, at: int) -> None:
         began_with, keyspace = self.manifest(table, index), self.node.store.keyspace

@@ -12,9 +12,10 @@ from tenure.kv import bases, watch
 from tenure.kv.records import replace
 from tenure.kv.thresholds import clean
 from tenure.storage.engine import Removal, Removes
-from tenure.table.lake import publishing
+from tenure.table.lake import publishing, visible_files
 from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.identity import LakeIdentity
+from tenure.table.lake.keep import Keep
 from tenure.table.lake.manifests import no_base
 from tests.simulation import lake_world
 from tests.simulation.mistakes import _judging, judge_threshold_only, no_gap
@@ -24,6 +25,8 @@ BASES = "bases"
 # Functions are kept before anything is swapped.
 _newer = LakeBases.newer
 _publish = publishing.publish
+_succeeded = publishing.succeeded
+_visible_files = visible_files.visible_files
 
 
 class _Unmarked:
@@ -97,6 +100,17 @@ def check_store_only(self: Any) -> None:
     assert self._records.get(self._store.snapshot()).id == self.id
 
 
+def succeeded_without_past(manifest: Any, replaced: Any, flushed_at: Timestamp) -> Any:
+    """Names the past files that the merge wrote, and forgets those that it did not take in."""
+    return _succeeded(replace(manifest, past=()), replaced, flushed_at)
+
+
+def visible_after_first(manifest: Any, at: Timestamp) -> Any:
+    """Prunes a past file at the very time at which its first row begins."""
+    past = [file for file in manifest.past if file.first_at < at < file.until]
+    return _visible_files(replace(manifest, past=tuple(past)), at)
+
+
 ALL: tuple[tuple[Any, ...], ...] = (
     ("rows that have moved are not missed", _judging(judge_threshold_only), BASES),
     ("a watch goes on past what was imported", ((watch, "find_gap", no_gap),), BASES),
@@ -108,5 +122,17 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("merge published over another", ((lake_world, "publish", publish_over_others),), BASES),
     ("strays deleted without asking the id", ((LakeIdentity, "check", lambda self: None),), BASES),
     ("the id asked of the store alone", ((LakeIdentity, "check", check_store_only),), BASES),
+    ("past files forgotten by a merge", ((publishing, "succeeded", succeeded_without_past),), BASES),
+    ("a past file pruned too early", ((lake_world, "visible_files", visible_after_first),), BASES),
+    (
+        "the threshold itself not kept readable",
+        ((Keep, "needs", lambda keep, at, until: until > keep.threshold + 1),),
+        BASES,
+    ),
+    (
+        "what ends at the threshold kept",
+        ((Keep, "needs", lambda keep, at, until: until >= keep.threshold),),
+        BASES,
+    ),
     ("mark moved after the removal", ((Upkeep, "_clean_some", remove_then_mark),), BASES),
 )

@@ -1,13 +1,16 @@
 """The lake's protocol in the simulated store: bases that are read, flushed, cleaned and imported into.
 
     product code    kv.bases, LakeBases, Manifests, publishing, the upkeep's cleaning and deleting, Files,
-                    the lake's id
-    stands in       a tree of files: dictionaries of revisions by key; reading one takes a moment, and it
-                    may be gone; for a while, another store's lake may be mounted there
+                    the lake's id, which past files are merged and which files a read needs, `Keep`
+    stands in       a tree of files: lists of revisions; reading one takes a moment, and it may be gone;
+                    for a while, another store's lake may be mounted there
 
 An import closes the table for writing, merges what there is with rows of its own, and publishes. Its rows are
 never written to the store: the trace has them as if its publishing had put them. So the predicates ask of
 reads, watches and transactions what they always ask, and know nothing of a lake.
+
+A sweep publishes a threshold; from then on merges of its client leave out what only earlier times could see.
+A past file that a merge wrote must keep nothing else.
 
 Walk: `cluster.run` makes a `LakeCluster` for the profiles here; clients draw from `SHAPES`.
 """
@@ -15,23 +18,27 @@ Walk: `cluster.run` makes a `LakeCluster` for the profiles here; clients draw fr
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from tenure.base.errors import BaseMoved, RetryError, TenureError
 from tenure.base.settings import CLEAN_AFTER, DEFINITIONS, FILE_GRACE, Settings
-from tenure.base.timestamp import Timestamp, add_seconds
+from tenure.base.timestamp import MAX_AT, ZERO_AT, Timestamp, add_seconds
 from tenure.bulk import upkeep
 from tenure.bulk.lakes import Lake
 from tenure.kv.bases import Row
 from tenure.kv.keys import Span
 from tenure.kv.store import DEFAULT_TENANT
+from tenure.kv.thresholds import publish_threshold
 from tenure.pipeline.remote_handles import StoreHandle
 from tenure.storage.files import Files
 from tenure.storage.tree import TreeEntry
 from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.identity import DIRECTORY, LakeIdentity, Stage, StoreLake, id_file, store_lakes
+from tenure.table.lake.keep import KEEP_ALL, Keep
 from tenure.table.lake.manifests import AS_PUBLISHED, File, FileShape, Manifest, Manifests, Written, no_base
+from tenure.table.lake.past_files import groups_due, needless
 from tenure.table.lake.publishing import Merges, Replaced, publish
+from tenure.table.lake.visible_files import visible_files
 from tests.simulation import lake_edges
 from tests.simulation.hub import Hub
 from tests.simulation.nodes import Cluster, Node
@@ -47,8 +54,18 @@ GATE = 105
 ID = "own"
 """What the lake and its store carry."""
 
-Contents = dict[bytes, list[tuple[Timestamp, bytes | None]]]
-"""All revisions of each key, tombstones too; the time of an import's own is AS_PUBLISHED."""
+
+class FileRow(NamedTuple):
+    """A revision in a file; a time that an import gives is AS_PUBLISHED."""
+
+    key: bytes
+    at: Timestamp
+    until: Timestamp
+    """MAX_AT in a live file."""
+    value: bytes
+
+
+Contents = tuple[FileRow, ...]
 
 
 class SimTree:
@@ -67,6 +84,8 @@ class SimTree:
         """The other store's: of jobs that nobody here knows, so here they look like strays."""
         self.has_other_mounted = False
         self.others_deleted: list[str] = []
+        self.kept_in_vain: list[FileRow] = []
+        """Revisions that a merge took in and wrote again though no readable time shows them."""
 
     def add(self, contents: Contents) -> str:
         self._count += 1
@@ -116,30 +135,31 @@ class SimBase:
         self._files = files
 
     def get(self, key: bytes, at: Timestamp) -> bytes | None:
-        return _visible(self.dated().get(key, []), at)
+        return self._visible(at).get(key)
 
     def get_many(self, keys: Sequence[bytes], at: Timestamp) -> dict[bytes, bytes]:
-        return {key: value for key in keys if (value := self.get(key, at)) is not None}
+        visible = self._visible(at)
+        return {key: visible[key] for key in keys if key in visible}
 
     def page(self, span: Span, at: Timestamp, limit: int, *, reverse: bool) -> list[Row]:
-        contents = self.dated()
-        keys = sorted((key for key in contents if span.lo <= key < span.hi), reverse=reverse)
-        rows = ((key, _visible(contents[key], at)) for key in keys)
-        return [(key, value) for key, value in rows if value is not None][:limit]
+        visible = self._visible(at)
+        keys = sorted((key for key in visible if span.lo <= key < span.hi), reverse=reverse)
+        return [(key, visible[key]) for key in keys][:limit]
 
-    def dated(self) -> Contents:
-        """All there is, with the times at which imports were published."""
-        dated: Contents = {}
-        for file in self.manifest.live:
-            for key, revisions in self._files.tree.read(file.name).items():
-                dated[key] = [
-                    (file.published_at if at == AS_PUBLISHED else at, value) for at, value in revisions
-                ]
-        return dated
+    def rows(self, files: Iterable[File]) -> list[FileRow]:
+        """All that files have, with the times at which imports were published."""
+        return [
+            row._replace(
+                at=file.published_at if row.at == AS_PUBLISHED else row.at,
+                until=file.published_at if row.until == AS_PUBLISHED else row.until,
+            )
+            for file in files
+            for row in self._files.tree.read(file.name)
+        ]
 
-
-def _visible(revisions: list[tuple[Timestamp, bytes | None]], at: Timestamp) -> bytes | None:
-    return next((value for since_at, value in reversed(revisions) if since_at <= at), None)
+    def _visible(self, at: Timestamp) -> dict[bytes, bytes]:
+        rows = self.rows(visible_files(self.manifest, at))
+        return {row.key: row.value for row in rows if row.at <= at < row.until}
 
 
 class SimBases(LakeBases):
@@ -166,6 +186,7 @@ class LakeClient(Client):
         self.span = store.keyspace.index_span(BASED)
         self.keys = [store.keyspace.key(BASED, (n,)) for n in range(cluster.knobs.keys)]
         self.gate = store.keyspace.key(GATE, (1,))
+        self.keep = KEEP_ALL
 
     def some_based(self) -> bytes:
         return self.keys[self.pick(len(self.keys))]
@@ -223,16 +244,41 @@ def read_at(client: LakeClient) -> None:
     snapshot.scan(client.span, limit=limit, reverse=client.maybe(0.3))
 
 
-def flush(client: LakeClient) -> None:
-    began_with, contents, at = _merged(client)
-    if began_with.live and not at[1]:
-        made = Replaced(())
-    else:
-        made = _replaced(client, began_with, contents)
+def flush(client: LakeClient, *, takes_all: bool = False) -> None:
+    merge = Merge(client)
+    replaced = merge.replaced(takes_all=takes_all)
     client.think()
     manifests, keyspace = client.lake.manifests, client.store.keyspace
-    client.transact(lambda txn: publish(txn, keyspace, manifests, began_with, made, at[0]))
+    client.transact(lambda txn: publish(txn, keyspace, manifests, merge.began_with, replaced, merge.at))
     client.trace.seen["flushed"] += 1
+
+
+def sweep(client: LakeClient) -> None:
+    """Publishes a threshold; then a merge takes in all past files, and leaves out what ended by then."""
+    head, keyspace = client.store.keyspace.head(BASED), client.store.keyspace
+    times = [row.until for row in _past_rows(client)]
+    at = ZERO_AT
+
+    def run(txn: TracingTransaction) -> None:
+        nonlocal at
+        # When a revision ends, or the last time that shows it: there a mistake by one would show.
+        edge_at = times[client.pick(len(times))] - client.pick(2) if times else ZERO_AT
+        at = min(edge_at, txn.read_at)
+        publish_threshold(txn, keyspace, head, at)
+
+    client.transact(run)
+    if at > client.keep.threshold:
+        client.keep = Keep(at)
+        client.trace.seen["threshold published"] += 1
+        flush(client, takes_all=True)
+        clean(client)  # else the store answers in the place of files
+        client.store.snapshot_at(at).scan(client.span)
+
+
+def _past_rows(client: LakeClient) -> list[FileRow]:
+    snapshot = client.store.snapshot()
+    manifest = client.lake.manifests.get(snapshot, BASED, 1) or no_base(BASED, 1)
+    return SimBase(manifest, _files(client)).rows(manifest.past)
 
 
 def import_rows(client: LakeClient) -> None:
@@ -247,19 +293,19 @@ def import_rows(client: LakeClient) -> None:
 
     client.transact(close)
     client.pause()
-    began_with, contents, _ = _merged(client)
+    merge = Merge(client)
     rows: dict[bytes, bytes | None] = {}
     for number, key in enumerate(client.keys):
         if client.maybe(0.5):
             rows[key] = b"%s/%d" % (closed, number) if client.maybe(0.7) else None
-            contents.setdefault(key, []).append((AS_PUBLISHED, rows[key]))
-    made = _replaced(client, began_with, contents, has_input=True)
+            merge.add(key, AS_PUBLISHED, rows[key])
+    replaced = merge.replaced()
     client.think()
 
     def open_again(txn: TracingTransaction) -> None:
         if txn.get(client.gate) != closed:
             raise RetryError("somebody else has the table")
-        publish(txn, client.store.keyspace, client.lake.manifests, began_with, made, None)
+        publish(txn, client.store.keyspace, client.lake.manifests, merge.began_with, replaced, None)
         for key, value in rows.items():
             put = Put(client.trace.tick(), key, value, None, None, is_stored=False)
             txn.record.puts.append(put)
@@ -304,27 +350,80 @@ def mount_another(client: LakeClient) -> None:
         tree.has_other_mounted = False
 
 
-def _merged(client: LakeClient) -> tuple[Manifest, Contents, tuple[Timestamp, int]]:
-    """A manifest, all that it and the store have, up to when, and how much of it is new."""
-    snapshot = client.store.snapshot()
-    began_with = client.lake.manifests.get(snapshot, BASED, 1) or no_base(BASED, 1)
-    contents = {key: list(each) for key, each in SimBase(began_with, _files(client)).dated().items()}
-    new = 0
-    for page in snapshot.revisions(client.span, since_at=began_with.flushed_at, limit=1 + client.pick(3)):
-        for revision in page:
-            contents.setdefault(revision.key, []).append((revision.at, revision.value))
-            new += 1
-        client.pause()
-    return began_with, contents, (snapshot.at, new)
+class Merge:
+    """What a merge makes of a base and all that the store has up to now."""
+
+    def __init__(self, client: LakeClient) -> None:
+        snapshot = client.store.snapshot()
+        self.at = snapshot.at
+        self.began_with = client.lake.manifests.get(snapshot, BASED, 1) or no_base(BASED, 1)
+        self._client = client
+        self._tree = _files(client).tree
+        self._base = SimBase(self.began_with, _files(client))
+        self._live = {row.key: row for row in self._base.rows(self.began_with.live)}
+        self._ended: list[FileRow] = []
+        self._is_changed = not self.began_with.live
+        since_at = self.began_with.flushed_at
+        for page in snapshot.revisions(client.span, since_at=since_at, limit=1 + client.pick(3)):
+            for revision in page:
+                self.add(revision.key, revision.at, revision.value)
+            client.pause()
+
+    def add(self, key: bytes, at: Timestamp, value: bytes | None) -> None:
+        """A newer revision: what was there of its key ends."""
+        former = self._live.pop(key, None)
+        if former is not None:
+            self._ended.append(former._replace(until=at))
+        if value is not None:
+            self._live[key] = FileRow(key, at, MAX_AT, value)
+        self._is_changed = True
+
+    def replaced(self, *, takes_all: bool = False) -> Replaced:
+        keep = self._client.keep
+        gone = list(needless(self.began_with, keep))
+        past = [self._written(rows) for rows in [needed(self._ended, keep)] if rows]
+        left = [file for file in self.began_with.past if file not in gone]
+        groups = [tuple(left)] if takes_all and left else groups_due(self.began_with.live, left)
+        for group in groups:
+            gone += group
+            rows = needed(self._base.rows(group), keep)
+            self._judge(rows)
+            past += [self._written(rows)] if rows else []
+            self._client.trace.seen["past files merged"] += 1
+        live: tuple[Written, ...] = ()
+        if self._is_changed:
+            gone += self.began_with.live
+            live = tuple(self._written(rows) for rows in [tuple(self._live.values())] if rows)
+        return Replaced(tuple(file.name for file in gone), live, tuple(past))
+
+    def _judge(self, rows: Iterable[FileRow]) -> None:
+        """The oracle of what may stay: a revision that some time from the threshold on shows."""
+        for row in rows:
+            if row.until - 1 < self._client.keep.threshold:
+                self._tree.kept_in_vain.append(row)
+
+    def _written(self, rows: Sequence[FileRow]) -> Written:
+        at, until = [row.at for row in rows], [row.until for row in rows]
+        is_published = AS_PUBLISHED in (*at, *until)
+        dated = [each for each in at if each != AS_PUBLISHED]
+        file = File(
+            self._tree.add(tuple(rows)),
+            b"",
+            b"\xff",
+            len(rows),
+            1,
+            b"",
+            0,
+            AS_PUBLISHED if is_published else 0,
+            min(dated) if dated else AS_PUBLISHED,
+            AS_PUBLISHED if AS_PUBLISHED in until else max(until),
+        )
+        return Written(file, FileShape(()))
 
 
-def _replaced(
-    client: LakeClient, began_with: Manifest, contents: Contents, *, has_input: bool = False
-) -> Replaced:
-    name = _files(client).tree.add(contents)
-    published_at = AS_PUBLISHED if has_input else 0
-    file = File(name, b"", b"\xff", len(contents), 1, b"", 0, published_at, published_at)
-    return Replaced(tuple(each.name for each in began_with.files), (Written(file, FileShape(())),))
+def needed(rows: Iterable[FileRow], keep: Keep) -> tuple[FileRow, ...]:
+    """Without those that no readable time shows; one that an import ends is visible until it is published."""
+    return tuple(row for row in rows if row.until == AS_PUBLISHED or keep.needs(row.at, row.until))
 
 
 def _files(client: LakeClient) -> SimFiles:
@@ -336,6 +435,7 @@ SHAPES: dict[str, Callable[[LakeClient], None]] = {
     "hold": hold,
     "read at": read_at,
     "flush": flush,
+    "sweep": sweep,
     "import": import_rows,
     "reopen": reopen,
     "clean": clean,
@@ -353,6 +453,7 @@ PROFILES: dict[str, dict[str, float]] = {
         "hold": 3,
         "read at": 4,
         "flush": 2,
+        "sweep": 0.5,
         "import": 1,
         "reopen": 0.5,
         "clean": 2,
@@ -443,7 +544,9 @@ class LakeCluster(Cluster):
     def judge(self, *, is_whole: bool) -> list[Violation]:
         lost = [f'file "{name}" of another store was deleted' for name in self.tree.others_deleted]
         mixed_up = [Violation("lake-id", message, self.trace.step) for message in lost]
-        return super().judge(is_whole=is_whole) + mixed_up
+        kept = [f"a merge kept {row}" for row in self.tree.kept_in_vain]
+        needless_rows = [Violation("keep-exact", message, self.trace.step) for message in kept]
+        return super().judge(is_whole=is_whole) + mixed_up + needless_rows
 
 
 @contextmanager

@@ -8,6 +8,8 @@ SEEDS = range(15)
 
 
 @pytest.mark.invariant("base-exact")
+@pytest.mark.invariant("merge-exact")
+@pytest.mark.invariant("keep-exact")
 @pytest.mark.invariant("one-merge")
 @pytest.mark.invariant("I2")
 @pytest.mark.invariant("I37")
@@ -17,6 +19,8 @@ def test_reads_and_watches_are_right_while_rows_are_flushed_cleaned_and_imported
     assert {each.seed: each.violations[0] for each in results if each.violations} == {}
     for seen in (
         "flushed",
+        "past files merged",
+        "threshold published",
         "imported",
         "cleaning removed something",
         "commit refused below a mark",

@@ -57,7 +57,7 @@ def flush_kind(lake: Lake) -> JobKind:
 
 def flush(lake: Lake, run: Run) -> None:
     # Arrow is imported when the first merge needs it: a node that never does one is smaller.
-    from tenure.pipeline.merge import merge, merge_range
+    from tenure.pipeline.merge import MergeRequest, merge
 
     payload = unpack(run.job.payload, FlushPayload)
     snapshot = lake.store.snapshot()
@@ -70,20 +70,18 @@ def flush(lake: Lake, run: Run) -> None:
     began_with = lake.manifests.get(snapshot, payload.table, payload.index)
     began_with = began_with or no_base(payload.table, payload.index)
     phases = Phases(lake, run)
-    made = merge(
-        lake.place,
-        version,
-        began_with,
+    (merged,) = merge(
         lake.store,
-        snapshot.at,
-        lambda ranges: phases.do(merge_range, ranges, MERGING),
+        lake.place,
+        [MergeRequest(version, began_with, snapshot.at)],
+        lambda kernel, tasks: phases.do(kernel, tasks, MERGING),
     )
 
     def work(txn: Transaction) -> None:
-        publish(txn, lake.store.keyspace, lake.manifests, began_with, made, snapshot.at)
+        publish(txn, lake.store.keyspace, lake.manifests, began_with, merged.replaced, snapshot.at)
         lake.merges.release(txn, payload.table, payload.index, run.job.id)
-        rows = sum(written.file.rows for written in made.live)
-        run.save(txn, fraction=1.0, status=f"{phases.engine}: {len(made.live)} files, {rows} rows")
+        rows = sum(written.file.rows for written in merged.replaced.live)
+        run.save(txn, fraction=1.0, status=f"{phases.engine}: {len(merged.replaced.live)} files, {rows} rows")
 
     run.transact(work)
 

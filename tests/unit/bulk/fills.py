@@ -62,7 +62,7 @@ class Statement:
 
 class Filling(Importing):
     @contextmanager
-    def during(self, text: str, kernel: str = "fill_range") -> Iterator[Statement]:
+    def during(self, text: str, kernel: str = "merge_range") -> Iterator[Statement]:
         """A statement that has read its rows, and goes on when this ends."""
         with held(self.node, kernel) as gate:
             statement = Statement(self, text)

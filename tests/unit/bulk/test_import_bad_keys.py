@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from tenure.bulk.importing import runs, sorting
-from tenure.bulk.importing.clashes import Clash, Refused, decided
+from tenure.bulk.importing import sorting
+from tenure.bulk.importing.clashes import Refused, decided
+from tenure.pipeline import runs
+from tenure.pipeline.merge_inputs import Clash
 from tests.unit.bulk.imports import Importing
 from tests.unit.sql.sessions import Said
 

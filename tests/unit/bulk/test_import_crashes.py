@@ -163,7 +163,7 @@ def test_a_node_that_stops_leaves_the_import_to_the_next(tmp_path: Path) -> None
         t = Importing(node, tmp_path)
         t.done("CREATE TABLE t (id int PRIMARY KEY)")
         location = t.file("a.csv", "1\n2\n")
-        with held(node, "merge_runs") as gate:
+        with held(node, "merge_range") as gate:
             ((job,),) = t.done(f"IMPORT INTO t CSV DATA ('{location}') WITH detached").rows
             gate.wait()
             node.stop()

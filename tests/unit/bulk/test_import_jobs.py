@@ -140,7 +140,7 @@ def test_a_detached_import_says_its_job(t: Importing) -> None:
 
 
 def test_progress_is_shown(t: Importing) -> None:
-    with held(t.node, "merge_runs") as gate:
+    with held(t.node, "merge_range") as gate:
         importing = start(t)
         gate.wait()
         ((status, fraction),) = t.rows(
@@ -206,7 +206,7 @@ def test_two_imports_of_one_table_come_one_after_the_other(t: Importing, gate: G
 def test_a_row_that_an_import_may_refer_to_cannot_be_deleted_meanwhile(t: Importing) -> None:
     t.done("CREATE TABLE c (id int PRIMARY KEY, t int REFERENCES t)")
     location = t.file("c.csv", "1,1\n")
-    with held(t.node, "merge_runs") as gate:
+    with held(t.node, "merge_range") as gate:
         importing = Background(t, f"IMPORT INTO c CSV DATA ('{location}')")
         gate.wait()
         said = t.say("DELETE FROM t")

@@ -6,10 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tenure.bulk.importing import merging, references, runs, sorting
-from tenure.bulk.importing.runs import cuts, read_runs, within, write_run
-from tenure.pipeline import merge
+from tenure.bulk.importing import references, sorting
+from tenure.pipeline import merge, runs
 from tenure.pipeline.reading import blocks, csv_rows
+from tenure.pipeline.runs import cuts, read_runs, within, write_run
 from tenure.storage.files import Files, open_files
 from tenure.table.key_order import even
 from tests.unit.bulk.imports import Importing
@@ -24,8 +24,7 @@ def files(tmp_path: Path) -> Files:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "BATCH_ROWS", 16)
     monkeypatch.setattr(sorting, "CHUNK_BYTES", 4_000)
-    monkeypatch.setattr(merging, "RUN_ROWS", 100)
-    monkeypatch.setattr(merging, "RANGE_ROWS", 50)
+    monkeypatch.setattr(merge, "RUN_ROWS", 100)
     monkeypatch.setattr(references, "RANGE_KEYS", 64)
     monkeypatch.setattr(merge, "RANGE_ROWS", 50)
 
@@ -57,6 +56,7 @@ def test_runs_whose_keys_are_as_long_are_read_with_others(files: Files) -> None:
     even_keys = even_keys.set_column(0, "key", even(even_keys.column("key").chunk(0)))
     made = [write_run(files, "0", even_keys), write_run(files, "1", _table([b"a", b"abc"]))]
     alone, both = read_runs(files, made[:1], b"", None), read_runs(files, made, b"", None)
+    assert alone is not None and both is not None
     assert alone.column("key").to_pylist() == [b"ab", b"cd"]
     assert both.column("key").to_pylist() == [b"ab", b"cd", b"a", b"abc"]
 

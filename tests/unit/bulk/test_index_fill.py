@@ -116,9 +116,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tenure.pipeline.scan.CUT_ROWS", 20)
     monkeypatch.setattr("tenure.table.lake.scanning.DELTA_ROWS", 15)
     monkeypatch.setattr("tenure.table.lake.scanning.PAGE_KEYS", 7)
-    monkeypatch.setattr("tenure.bulk.importing.runs.BATCH_ROWS", 8)
+    monkeypatch.setattr("tenure.pipeline.runs.BATCH_ROWS", 8)
     monkeypatch.setattr("tenure.bulk.filling.entries.CHUNK_BYTES", 500)
-    monkeypatch.setattr("tenure.bulk.filling.entries.RANGE_ROWS", 30)
+    monkeypatch.setattr("tenure.pipeline.merge.RUN_ROWS", 30)
     monkeypatch.setattr("tenure.bulk.filling.job.PAGE_KEYS", 5)
     monkeypatch.setattr("tenure.bulk.filling.job.BATCH_ROWS", 3)
 
@@ -166,7 +166,7 @@ WRITES = (
 @pytest.mark.parametrize(
     "index", ["INDEX ON t (b, a)", "UNIQUE INDEX ON t (a)", "INDEX ON t (a) WHERE b > 'd'"]
 )
-@pytest.mark.parametrize("kernel", ["project_range", "fill_range"])
+@pytest.mark.parametrize("kernel", ["project_range", "merge_range"])
 def test_what_is_written_meanwhile_lies_on_top(t: Filling, index: str, kernel: str) -> None:
     with t.during(f"CREATE {index}", kernel) as statement:
         for write in WRITES:
@@ -306,7 +306,7 @@ def test_a_key_that_is_too_long(t: Filling) -> None:
 # ── ends ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("kernel", ["project_range", "fill_range"])
+@pytest.mark.parametrize("kernel", ["project_range", "merge_range"])
 def test_a_canceled_change_leaves_nothing(t: Filling, kernel: str) -> None:
     with t.during("CREATE INDEX i ON t (a)", kernel) as statement:
         t.done(f"CANCEL JOB {t.job()}")

@@ -1,6 +1,5 @@
 """A table with a lake in one process: history is written, flushed and cleaned at will."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,13 @@ from tenure.catalog.descriptors.definitions import Table
 from tenure.kv.store import DEFAULT_TENANT, Store
 from tenure.kv.transaction import Transaction
 from tenure.pipeline import remote_handles
-from tenure.pipeline.merge import MergedRange, MergeTask, merge, merge_range
+from tenure.pipeline.merge import MergeRequest, merge
 from tenure.pipeline.remote_handles import StoreHandle, TableVersion
 from tenure.pipeline.tasks import ProcessTasks
 from tenure.storage.addresses import open_engine
 from tenure.storage.files import open_files
 from tenure.table.lake.bases import LakeBases
+from tenure.table.lake.keep import KEEP_ALL, Keep
 from tenure.table.lake.manifests import Manifest, Manifests, no_base
 from tenure.table.lake.publishing import clean_some, publish
 from tenure.table.rows import Layout, Layouts
@@ -64,13 +64,14 @@ class Lake:
         found = self.manifests.get(self.store.snapshot(), self.table.id, index)
         return found or no_base(self.table.id, index)
 
-    def flush(self, index: int = 1, *, until_at: Timestamp | None = None) -> Manifest:
+    def flush(self, index: int = 1, *, until_at: Timestamp | None = None, keep: Keep = KEEP_ALL) -> Manifest:
         """Up to now, or to a time at which all that is there was committed."""
         began_with, until_at = self.manifest(index), until_at or self.store.snapshot().at
-        made = merge(self.place, TableVersion(self.table, ()), began_with, self.store, until_at, self._run)
+        request = MergeRequest(TableVersion(self.table, ()), began_with, until_at, keep=keep)
+        (merged,) = merge(self.store, self.place, [request], self._run)
 
         def work(txn: Transaction) -> None:
-            publish(txn, self.store.keyspace, self.manifests, began_with, made, until_at)
+            publish(txn, self.store.keyspace, self.manifests, began_with, merged.replaced, until_at)
 
         self.store.transact(work)
         return self.manifest(index)
@@ -87,5 +88,5 @@ class Lake:
         txn.commit()
         return txn.removed
 
-    def _run(self, tasks: Sequence[MergeTask]) -> list[MergedRange]:
-        return self._tasks.run(merge_range, tasks, on_done=lambda done, total: None, check=lambda: None)
+    def _run(self, kernel: Any, tasks: Any) -> list[Any]:
+        return self._tasks.run(kernel, tasks, on_done=lambda done, total: None, check=lambda: None)

@@ -14,6 +14,8 @@ from tenure.kv.transaction import Transaction
 from tenure.table.columns import filled_with
 from tenure.table.consistency import check_indexes
 from tenure.table.lake import format
+from tenure.table.lake.keep import Keep
+from tenure.table.lake.past_files import FILES_MAX
 from tenure.table.read import Source, at, rows, visible
 from tests.unit.pipeline.lakes import Lake
 from tests.unit.table.tables import ID, A, B, column, index, table
@@ -151,3 +153,56 @@ def test_reads_at_any_time_are_as_if_there_were_no_lake(
                 lake.clean(history.rng.choice([None, *[at for at, _, _ in history.seen]]), each.id)
         history.check()
     assert lake.manifest().past, "no history has been flushed"
+
+
+@pytest.mark.invariant("merge-exact")
+@pytest.mark.invariant("past-bounded")
+def test_many_flushes_of_the_same_keys_leave_few_past_files(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(format, "GROUP_ROWS", 5)
+    history = History(lake, seed=11)
+    history.write(40)
+    lake.flush()
+    for _ in range(30):
+        history.write(4)
+        lake.flush()
+        lake.clean()
+        assert len(lake.manifest().past) <= FILES_MAX
+    assert len(lake.manifest().past) <= 4, "files of a few rows stay in the first tier"
+    history.check()
+
+
+@pytest.mark.invariant("merge-exact")
+@pytest.mark.invariant("keep-exact")
+@pytest.mark.parametrize("seed", range(3))
+def test_what_keep_does_not_need_goes_and_every_readable_time_stays_as_it_was(
+    lake: Lake, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(format, "GROUP_ROWS", 5)
+    history = History(lake, seed)
+    for _ in range(16):
+        history.write(10)
+        lake.flush_all()
+        lake.clean()
+    times = [committed_at for committed_at, _, _ in history.seen]
+    keep = Keep(times[9], (times[3] + seed,))  # at a commit; and at one, or after it and before the next
+    before = _past_rows(lake)
+    for _ in range(6):
+        history.write(3)
+        lake.flush(keep=keep)
+    lake.clean()
+    history.seen = [each for n, each in enumerate(history.seen) if n == 3 or each[0] >= keep.threshold]
+    history.check()
+    gone = before - _past_rows(lake)
+    assert gone and not [row for row in gone if keep.needs(*row[1:])]
+
+
+def _past_rows(lake: Lake) -> set[tuple[bytes, int, int]]:
+    """Of each row its key, and when it began and ended."""
+    rows: set[tuple[bytes, int, int]] = set()
+    checked = lake.bases.checked
+    for file in lake.manifest().past:
+        table = checked.read_groups(file, range(len(checked.footer(file).firsts)))
+        rows |= set(zip(*(table.column(name).to_pylist() for name in ("key", "at", "until")), strict=True))
+    return rows

@@ -45,8 +45,9 @@ from tenure.table.lake.publishing import Replaced, publish, publish_filled
 from tenure.table.rows import IndexEntry, Layout, Layouts
 
 if TYPE_CHECKING:
-    from tenure.bulk.importing import runs
+    from tenure.pipeline.merge import MergedIndex
     from tenure.pipeline.remote_handles import TableVersion
+    from tenure.pipeline.runs import SortedRun
 
 LOOK_SECONDS = 0.1
 """Between two looks at an index that a flush is at work on."""
@@ -149,7 +150,7 @@ class _Fill:
         layout = self._layouts.of(version.table, enums.__getitem__)
         began_with = self._manifest(snapshot)
         runs = self._project(version, layout, snapshot.at)
-        live = self._fill(version, snapshot.at, runs)
+        live = self._merge(version, snapshot.at, runs).replaced.live
         self._publish(began_with, live, snapshot.at)
         self._lake.files.delete([run.name for run in runs])
         if layout.indexes[self._index].is_unique:
@@ -169,7 +170,7 @@ class _Fill:
         found = self._lake.manifests.get(snapshot, self._table.id, self._index)
         return found or no_base(self._table.id, self._index)
 
-    def _project(self, version: "TableVersion", layout: Layout, at: Timestamp) -> "list[runs.SortedRun]":
+    def _project(self, version: "TableVersion", layout: Layout, at: Timestamp) -> "list[SortedRun]":
         # Arrow is imported when the first merge needs it: a node that never does one is smaller.
         from tenure.bulk.filling.entries import ProjectTask, columns_of, project_range
         from tenure.pipeline.scan import bounds, tasks
@@ -182,14 +183,21 @@ class _Fill:
         made = self._phases.do(project_range, projects, READING, "reading")
         return [run for each in made for run in each]
 
-    def _fill(
-        self, version: "TableVersion", at: Timestamp, runs: "Sequence[runs.SortedRun]"
-    ) -> list[Written]:
-        from tenure.bulk.filling.entries import fill_range, fill_tasks
+    def _merge(self, version: "TableVersion", at: Timestamp, runs: "Sequence[SortedRun]") -> "MergedIndex":
+        """The entries alone make the new base: they say all that was there at the time of reading."""
+        from tenure.bulk.filling.entries import FillRules
+        from tenure.pipeline.merge import MergeRequest, merge
+        from tenure.pipeline.merge_inputs import MergeInputs
 
-        tasks = fill_tasks(self._lake.place, version, self._index, at, runs)
-        made = self._phases.do(fill_range, tasks, MERGING, "merging")
-        return [written for each in made for written in each]
+        nothing = Manifest(self._table.id, self._index, at)
+        request = MergeRequest(version, nothing, at, MergeInputs(tuple(runs), FillRules(at)))
+        (merged,) = merge(
+            self._lake.store,
+            self._lake.place,
+            [request],
+            lambda kernel, tasks: self._phases.do(kernel, tasks, MERGING, "merging"),
+        )
+        return merged
 
     def _publish(self, began_with: Manifest, live: Sequence[Written], at: Timestamp) -> None:
         lake = self._lake

@@ -9,33 +9,22 @@ task found a clash, and when, makes no difference.
 
 Invariant (first-stays): of rows with equal keys the first by file and line stays, whatever the splits were.
 
-Walk: `importing.merging` finds those of a range by `clashing`, and merges again `without` the refused rows;
-`importing.second_pass` has all of them `decided`.
+Walk: `importing.duplicate_keys` finds those of a range by `clashing`; `importing.second_pass` has all of them
+`decided`, and starts over `without` the rows that were refused.
 """
 
 from collections.abc import Collection, Iterable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tenure.base.errors import UniqueViolation
-from tenure.bulk.importing.runs import LINE, SOURCE, keys_of
+from tenure.pipeline.merge_inputs import Clash, Origin
+from tenure.pipeline.runs import LINE, SOURCE, keys_of
+from tenure.table.arrays import Rows
 from tenure.table.key_order import plain
-
-Origin: TypeAlias = tuple[int, int]
-"""The number of a file, and a line in it."""
-
-
-class Clash(NamedTuple):
-    of_index: tuple[int, int]
-    """By its table's id and its own."""
-    key: bytes
-    said: str
-    """What is wrong, without where the key is."""
-    is_in_table: bool
-    origins: tuple[Origin, ...]
 
 
 class Refused(NamedTuple):
@@ -65,7 +54,7 @@ def decided(clashes: Iterable[Clash]) -> dict[Origin, Refused]:
     return refused
 
 
-def clashing(added: Any, live: Any, rows_max: int) -> list[tuple[bytes, bool, tuple[Origin, ...]]]:
+def clashing(added: Rows, live: Rows, rows_max: int) -> list[tuple[bytes, bool, tuple[Origin, ...]]]:
     """Keys that rows of the input cannot all have, as (key, whether the table has it, origins).
 
     No more than it takes to see that over `rows_max` rows are refused. `added` is sorted by key.
@@ -87,11 +76,11 @@ def clashing(added: Any, live: Any, rows_max: int) -> list[tuple[bytes, bool, tu
     ]
 
 
-def origin_of(rows: Any, place: int) -> Origin:
+def origin_of(rows: Rows, place: int) -> Origin:
     return rows.column(SOURCE)[place].as_py(), rows.column(LINE)[place].as_py()
 
 
-def without(rows: Any, refused: Collection[Origin]) -> Any:
+def without(rows: Rows, refused: Collection[Origin]) -> Rows:
     """Rows that were not refused; few are, so lines are looked at first."""
     if not refused:
         return rows

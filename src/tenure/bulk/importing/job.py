@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tenure.bulk.importing.first_pass import SurveyedInput
     from tenure.bulk.importing.inputs import InputFile
     from tenure.bulk.importing.rejects import RejectsFile
-    from tenure.bulk.importing.second_pass import MergedIndex
+    from tenure.pipeline.merge import MergedIndex
 
 ROW_BYTES = 64
 """About how long a row of a text file is, to guess how many there are; of a compressed one a quarter."""
@@ -157,7 +157,7 @@ class _Import:
 
         def work(txn: Transaction) -> None:
             for each in merged:
-                publish(txn, lake.store.keyspace, lake.manifests, each.began_with, each.replaced, None)
+                publish(txn, lake.store.keyspace, lake.manifests, each.base, each.replaced, None)
             self._targets.bring_back(txn, settled)
             text = f"{self._phases.engine}: {summary.rows} rows"
             self._run.save(txn, fraction=1.0, status=text, data=pack(ImportProgress(summary)))
@@ -170,14 +170,14 @@ class _Import:
         keyspace = self._lake.store.keyspace
         with suppress(TenureError):  # what was published is published
             for each in merged:
-                self._lake.bases.newer(keyspace.head(each.began_with.table, each.began_with.index), None)
+                self._lake.bases.newer(keyspace.head(each.base.table, each.base.index), None)
 
 
 def _summary(input: "SurveyedInput", merged: "Sequence[MergedIndex]", rejected: int) -> Summary:
     primary = {(table.version.table.id, table.layout.primary.id) for table in input.tables}
     rows = entries = 0
     for each in merged:
-        if (each.began_with.table, each.began_with.index) in primary:
+        if (each.base.table, each.base.index) in primary:
             rows += each.added
         else:
             entries += each.added

@@ -9,11 +9,11 @@ that found a fault call `where`, those that may pass over rows `read_refused`.
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from tenure.bulk.importing.clashes import Origin
-from tenure.bulk.importing.runs import LINE, SOURCE
+from tenure.pipeline.merge_inputs import Origin
+from tenure.pipeline.runs import LINE, SOURCE
 from tenure.storage.files import Files
+from tenure.table.arrays import Rows
 
 NAMES_BYTES_MAX = 1 << 30
 
@@ -35,7 +35,7 @@ def read_refused(files: Files, name: str) -> set[Origin]:
     return {(source, line) for source, line in json.loads(files.read(name, bytes_max=NAMES_BYTES_MAX))}
 
 
-def where(files: Files, name: str, row: Any) -> str:
+def where(files: Files, name: str, row: Rows) -> str:
     """Where the first row of a table comes from."""
     shown = json.loads(files.read(name, bytes_max=NAMES_BYTES_MAX))
     return f'file "{shown[row.column(SOURCE)[0].as_py()]}", line {row.column(LINE)[0].as_py()}'

@@ -21,14 +21,15 @@ import pyarrow.compute as pc
 
 from tenure.base.errors import CorruptData, ForeignKeyViolation
 from tenure.base.timestamp import Timestamp
-from tenure.bulk.importing.clashes import Origin, origin_of, without
+from tenure.bulk.importing.clashes import origin_of, without
 from tenure.bulk.importing.names import read_refused, where
-from tenure.bulk.importing.runs import SortedRun, cuts, read_runs, rows_per_range, within
 from tenure.bulk.importing.sorting import SortedReference, layout_of
 from tenure.catalog.descriptors.definitions import ElementState, Index, Table
 from tenure.kv.encoding import decode
 from tenure.kv.keys import Span
+from tenure.pipeline.merge_inputs import Origin
 from tenure.pipeline.remote_handles import Opened, StoreHandle, TableVersion, opened
+from tenure.pipeline.runs import SortedRun, cuts, read_runs, rows_per_range, within
 from tenure.pipeline.tasks import Attempt
 from tenure.table.columns import key_text
 from tenure.table.foreign_keys import enforced

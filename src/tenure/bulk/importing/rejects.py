@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from tenure.base.errors import FileExists, InputFailed, RowsRefused, StoreError, UniqueViolation, UserError
-from tenure.bulk.importing.clashes import Origin, Refused
+from tenure.bulk.importing.clashes import Refused
+from tenure.pipeline.merge_inputs import Origin
 from tenure.pipeline.reading.tasks import Reject
 from tenure.storage.locations import Locations
 

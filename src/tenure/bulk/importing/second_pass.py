@@ -3,17 +3,16 @@
 Rows that turn out bad only here, since another has their key or they refer to nothing, are refused if the
 statement tolerates them; and the pass starts over without them.
 
-Walk: `importing.job` -> `SecondPass.run` -> `merging.merge_runs` per range of each index ->
+Walk: `importing.job` -> `SecondPass.run` -> `pipeline.merge.merge` for the indexes of each table ->
 `references.check_references` per range of keys.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
-from typing import NamedTuple
 
 from tenure.base.errors import ForeignKeyViolation
-from tenure.bulk.importing import merging, references
-from tenure.bulk.importing.clashes import Clash, Origin, Refused, decided
+from tenure.bulk.importing import references
+from tenure.bulk.importing.clashes import Refused, decided
+from tenure.bulk.importing.duplicate_keys import ImportRules
 from tenure.bulk.importing.first_pass import SurveyedInput
 from tenure.bulk.importing.names import write_names, write_refused
 from tenure.bulk.importing.passes import MERGING, REFERRING, ImportTable, Pass
@@ -22,19 +21,10 @@ from tenure.bulk.importing.rejects import reject_of
 from tenure.bulk.importing.sorting import Sorted, SortedReference
 from tenure.bulk.phases import Part, part_of
 from tenure.kv.snapshot import Snapshot
-from tenure.pipeline.merge import replaced
+from tenure.pipeline.merge import MergedIndex, MergeRequest, merge
+from tenure.pipeline.merge_inputs import MergeInputs, Origin
 from tenure.pipeline.reading.tasks import Reject
 from tenure.table.lake.manifests import Manifest, no_base
-from tenure.table.lake.publishing import Replaced
-
-
-class MergedIndex(NamedTuple):
-    """One index."""
-
-    began_with: Manifest
-    replaced: Replaced
-    added: int
-    """New rows of the index."""
 
 
 class SecondPass:
@@ -56,11 +46,10 @@ class SecondPass:
         """Merges as of the time at which the tables went offline."""
         while True:
             merged: list[MergedIndex] = []
-            clashes: list[Clash] = []
             for table, results, number in self._each():
                 part = part_of(MERGING, number, len(self._input.tables))
-                merged += self._merge(snapshot, table, results, clashes, part)
-            bad = decided(clashes) or self._dangling()
+                merged += self._merge(snapshot, table, results, part)
+            bad = decided(clash for each in merged for clash in each.clashes) or self._dangling()
             if not bad:
                 return merged
             self._refuse(bad)
@@ -83,32 +72,26 @@ class SecondPass:
     # ── indexes ────────────────────────────────────────────────────────────────────────────────
 
     def _merge(
-        self,
-        snapshot: Snapshot,
-        table: ImportTable,
-        results: Sequence[Sorted],
-        clashes: list[Clash],
-        part: Part,
-    ) -> Iterator[MergedIndex]:
+        self, snapshot: Snapshot, table: ImportTable, results: Sequence[Sorted], part: Part
+    ) -> list[MergedIndex]:
         if not any(result.rows for result in results):
-            return
-        begun, tasks = [], []
-        for index in table.layout.indexes:
-            manifest = self._manifest(snapshot, table.version.table.id, index)
-            runs = [run for result in results for run in result.indexes[index]]
-            made = merging.tasks_of(
-                *(self._lake.place, table.version, manifest, self._lake.store, snapshot.at, runs),
-                *(self._names, self._refused, self._common.tolerated(table)),
+            return []
+        rules = ImportRules(self._names, self._refused, self._common.tolerated(table))
+        requests = [
+            MergeRequest(
+                table.version,
+                self._manifest(snapshot, table.version.table.id, index),
+                snapshot.at,
+                MergeInputs(tuple(run for result in results for run in result.indexes[index]), rules),
             )
-            begun.append((manifest, len(made)))
-            tasks += made
-        merged = self._common.phases.do(merging.merge_runs, tasks, part, "merging")
-        clashes += [clash for each in merged for clash in each.clashes]
-        rest = iter(merged)
-        for manifest, count in begun:
-            ranges = list(islice(rest, count))
-            added = sum(each.added for each in ranges)
-            yield MergedIndex(manifest, replaced([each.range for each in ranges]), added)
+            for index in table.layout.indexes
+        ]
+        return merge(
+            self._lake.store,
+            self._lake.place,
+            requests,
+            lambda kernel, tasks: self._common.phases.do(kernel, tasks, part, "merging"),
+        )
 
     def _manifest(self, snapshot: Snapshot, table: int, index: int) -> Manifest:
         return self._lake.manifests.get(snapshot, table, index) or no_base(table, index)

@@ -10,7 +10,7 @@ Each row is followed by where it comes from, until it is known that its keys are
     run of another index         key · primary key (of a unique one) · source · line
     run of a foreign key         key in the index that it refers to · source · line; each key once
 
-Walk: `importing.first_pass` runs `sort_split` as a kernel; `importing.merging` and `importing.references`
+Walk: `importing.first_pass` runs `sort_split` as a kernel; `pipeline.merge` and `importing.references`
 read the runs.
 """
 
@@ -27,7 +27,6 @@ from tenure.bulk.importing.defaults import Blocks, Defaults, RowNumbers, random_
 from tenure.bulk.importing.inputs import Split, StatementFacts, zone_of
 from tenure.bulk.importing.rejects import too_many
 from tenure.bulk.importing.rows import RowBatch, Rows, holds
-from tenure.bulk.importing.runs import LINE, SOURCE, SortedRun, evened, in_order, joined, keys_of, write_run
 from tenure.catalog.descriptors.definitions import ForeignKey, Table
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.expr.functions.function import Context
@@ -36,6 +35,17 @@ from tenure.kv.keys import KEY_BYTES_MAX
 from tenure.pipeline.reading.rows import read
 from tenure.pipeline.reading.tasks import Reject
 from tenure.pipeline.remote_handles import Opened, StoreHandle, TableVersion, opened
+from tenure.pipeline.runs import (
+    LINE,
+    PRIMARY_KEY,
+    SOURCE,
+    SortedRun,
+    evened,
+    in_order,
+    joined,
+    keys_of,
+    write_run,
+)
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import Files
@@ -52,8 +62,6 @@ CHUNK_BYTES = 48 << 20
 
 FIXED_BYTES_MAX = 64
 """More than a key takes of a value of fixed size: a decimal of 38 digits is the largest."""
-
-PRIMARY_KEY = "primary"
 
 
 class SortedReference(NamedTuple):

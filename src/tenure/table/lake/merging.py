@@ -6,17 +6,19 @@
     live       k1  k2@30  k4  k5@22
     past       k2 [.., 20)  k2@20 [20, 30)  k3 [.., 25)
 
-Every revision ends where the next of its key begins. What was visible at any time before is visible in the
-new files at that time: nothing is lost but tombstones, which files need not have.
+Every revision ends where the next of its key begins. What was visible at any readable time before is visible
+in the new files at that time: nothing is lost but tombstones, which files need not have, and revisions that
+`Keep` does not need. Past files are sets of revisions with their ends, so any of them can be made into one.
 
-Invariant (merge-exact): for every T up to the flush time, live and past files together show what the
+Invariant (merge-exact): for every readable T up to the flush time, live and past files together show what the
 store and the older files showed.
 
-Walk: `pipeline.merge`'s kernel reads both sides of a key range -> `merged` -> `lake.format.write`.
+Walk: `pipeline.merge_tasks` reads both sides of a key range -> `merged`, or past files -> `merged_past` ->
+`write_all` -> `lake.format.write`.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,19 +26,22 @@ import pyarrow.compute as pc
 
 from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.storage.files import Files
+from tenure.table.arrays import Bools, Column, Int64s, Keys, Rows
 from tenure.table.key_order import argsort
 from tenure.table.lake.format import AT, FILE_ROWS, KEY, UNTIL, schema_of, write
+from tenure.table.lake.keep import Keep
 from tenure.table.lake.manifests import FileShape, Written
+from tenure.table.lake.revision_tables import in_order
 from tenure.table.lake.tables import IndexFormat, of_revisions
 
 
 class MergedRows(NamedTuple):
-    live: Any
-    past: Any
+    live: Rows
+    past: Rows
     """Tables in the order of keys, of one key in that of time."""
 
 
-def merged(format: IndexFormat, base: Any, delta: Sequence[Revision]) -> MergedRows:
+def merged(format: IndexFormat, base: Rows, delta: Sequence[Revision], keep: Keep) -> MergedRows:
     """`base` are live rows as a table; `delta` all newer revisions, by key and then time."""
     if not delta:
         return MergedRows(base, _no_past(format.shape))
@@ -50,19 +55,36 @@ def merged(format: IndexFormat, base: Any, delta: Sequence[Revision]) -> MergedR
     live = of_revisions(format, _picked(delta, is_row & is_last))
     superseded = is_row & ~is_last
     past = _with_until(of_revisions(format, _picked(delta, superseded)), until[superseded])
-    return MergedRows(_in_order([kept, live]), _in_order([ended, past]))
+    return MergedRows(by_key([kept, live]), _needed(by_key([ended, past]), keep))
 
 
-def _differs_from_previous(keys: Any) -> Any:
+def merged_past(tables: Sequence[Rows], keep: Keep) -> Rows:
+    """The rows of several past files as those of one."""
+    return in_order([_needed(rows, keep) for rows in tables])
+
+
+def _needed(rows: Rows, keep: Keep) -> Rows:
+    is_needed = needed_rows(keep, rows.column(AT).to_numpy(), rows.column(UNTIL).to_numpy())
+    return rows if is_needed.all() else rows.filter(pa.array(is_needed))
+
+
+def needed_rows(keep: Keep, at: Int64s, until: Int64s) -> Bools:
+    """`Keep.needs` of many revisions."""
+    points = np.array(keep.points, dtype=np.int64)
+    has_point = points.searchsorted(at) < points.searchsorted(until)
+    return has_point | (until > keep.threshold)
+
+
+def _differs_from_previous(keys: Keys) -> Bools:
     different = pc.not_equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)
     return np.append(True, different)
 
 
-def _picked(delta: Sequence[Revision], mask: Any) -> list[Revision]:
+def _picked(delta: Sequence[Revision], mask: Bools) -> list[Revision]:
     return [delta[int(row)] for row in np.flatnonzero(mask)]
 
 
-def _split(base: Any, keys: Any, at: Any) -> tuple[Any, Any]:
+def _split(base: Rows, keys: Keys, at: Int64s) -> tuple[Rows, Rows]:
     """The rows that stay, and those that end when the first newer revision of their key begins."""
     places = pc.index_in(base.column(KEY), value_set=keys).combine_chunks()
     stays = pc.is_null(places)
@@ -71,16 +93,16 @@ def _split(base: Any, keys: Any, at: Any) -> tuple[Any, Any]:
     return kept, _with_until(ended, ends)
 
 
-def _with_until(rows: Any, until: Any) -> Any:
+def _with_until(rows: Rows, until: Int64s) -> Rows:
     place = rows.column_names.index(AT) + 1
     return rows.add_column(place, pa.field(UNTIL, pa.int64()), pa.array(until, pa.int64()))
 
 
-def _no_past(shape: FileShape) -> Any:
+def _no_past(shape: FileShape) -> Rows:
     return schema_of(shape, is_past=True).empty_table()
 
 
-def _in_order(tables: Sequence[Any]) -> Any:
+def by_key(tables: Sequence[Rows]) -> Rows:
     """By key; of equal ones the earlier table's come first, and each table's as they stand."""
     tables = [table for table in tables if len(table)] or tables[:1]
     if len(tables) == 1:
@@ -89,17 +111,17 @@ def _in_order(tables: Sequence[Any]) -> Any:
     return joined.take(pa.array(argsort(_whole(joined.column(KEY)))))
 
 
-def _whole(column: Any) -> Any:
+def _whole(column: Column) -> Column:
     chunks = column.chunks
     return chunks[0] if len(chunks) == 1 else column.combine_chunks()
 
 
-def write_all(files: Files, stem: str, shape: FileShape, rows: Any) -> list[Written]:
+def write_all(files: Files, stem: str, shape: FileShape, rows: Rows) -> list[Written]:
     """Rows as files of about the same size, none too large; none if there are no rows."""
     return [write(files, f"{stem}-{number}.parquet", shape, part) for number, part in enumerate(_cut(rows))]
 
 
-def _cut(rows: Any) -> Iterator[Any]:
+def _cut(rows: Rows) -> Iterator[Rows]:
     """A key with several revisions stays in one file."""
     count = -(-len(rows) // FILE_ROWS)
     size = -(-len(rows) // count) if count else 0

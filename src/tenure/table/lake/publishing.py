@@ -22,7 +22,7 @@ Invariant (I40): files are named by a manifest only if a task's result named the
 Walk: the jobs of `bulk` call these in transactions fenced by their run.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import MAX_AT, Timestamp, to_bytes
@@ -140,9 +140,3 @@ def clean_some(
     """Takes flushed revisions up to a time out of the store; `txn.removed` says how many."""
     assert at <= manifest.flushed_at, "only what the base has may go"
     clean(txn, keyspace, keyspace.head(manifest.table, manifest.index), at, limit=limit)
-
-
-def with_shapes(manifest: Manifest) -> Sequence[FileShape]:
-    """The shapes that live files have."""
-    used = {file.shape for file in manifest.live}
-    return [shape for number, shape in enumerate(manifest.shapes) if number in used]

@@ -178,8 +178,3 @@ def _reshaped(
 
 def _plain(ref: TypeRef) -> TypeRef:
     return TypeRef("bytea") if ref.enum and not ref.is_array else ref
-
-
-def entries_table(keys: Any, at: Any, values: Any) -> Any:
-    """Entries of a secondary index."""
-    return pa.table([keys, at, values], schema=schema_of(FileShape((), is_entries=True)))

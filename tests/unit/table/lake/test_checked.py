@@ -11,7 +11,7 @@ import pytest
 from tenure.base.errors import BaseMoved, CorruptData
 from tenure.kv.records import replace
 from tenure.pipeline import merge as merging
-from tenure.pipeline import remote_handles
+from tenure.pipeline import merge_tasks, remote_handles
 from tenure.pipeline.scan import scanned
 from tenure.sql.duck.offload import Duck
 from tenure.table.lake import checked_files, format
@@ -97,14 +97,9 @@ class World:
     def merged(self) -> object:
         """A merge that takes all files in; nothing of it is published."""
         self.add()
-        return merging.merge(
-            self.lake.place,
-            remote_handles.TableVersion(self.lake.table, ()),
-            self.lake.manifest(),
-            self.lake.store,
-            self.lake.store.snapshot().at,
-            self.lake._run,
-        )
+        version = remote_handles.TableVersion(self.lake.table, ())
+        request = merging.MergeRequest(version, self.lake.manifest(), self.lake.store.snapshot().at)
+        return merging.merge(self.lake.store, self.lake.place, [request], self.lake._run)
 
 
 @pytest.fixture
@@ -372,6 +367,6 @@ def test_a_merge_that_does_not_verify_is_found(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = remote_handles.opened(world.lake.place)
-    monkeypatch.setattr(merging, "CheckedFiles", lambda files, damage: opened.checked)
+    monkeypatch.setattr(merge_tasks, "CheckedFiles", lambda files, damage: opened.checked)
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         test_a_merge_takes_no_damaged_file_in_even_if_it_was_right_when_it_was_read(world, tmp_path)

@@ -7,24 +7,28 @@ Runs are cut into ranges when all of them are there: from the first keys of thei
 nearly exactly how many rows lie where, whatever the order of the input. So no sample is taken, and no
 skew makes a range too large for a task. All rows of one key are in one range.
 
-Files are Arrow's own (IPC), under names of the attempt; nobody needs them once the import is over.
+Files are Arrow's own (IPC), under names of the attempt; nobody needs them once the job is over.
 
-Walk: `importing.sorting` writes runs; `importing.merging` and `importing.references` read ranges of them.
+Walk: `importing.sorting` and `filling.entries` write runs; `pipeline.merge_tasks` and `importing.references`
+read ranges of them.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import pyarrow as pa
 
 from tenure.kv.records import Record, replace
 from tenure.storage.files import Files
+from tenure.table.arrays import Keys, Rows
 from tenure.table.key_order import argsort, argsort_numbers, bounds_within, even, plain, taken
 from tenure.table.lake.format import KEY, name_of
 
 SOURCE, LINE = "source", "line"
 """Where a row comes from: the number of its file, and its line there."""
+
+PRIMARY_KEY = "primary"
+"""Where an entry of a unique index leads."""
 
 BATCH_ROWS = 4_096
 """Few enough that a task reads little more of a run than its range, enough to be read at full speed."""
@@ -41,17 +45,17 @@ class SortedRun(Record, frozen=True):
     """Batches of the file before the first of these."""
 
 
-def evened(rows: Any) -> Any:
+def evened(rows: Rows) -> Rows:
     """The same rows; their keys as values of fixed size, if all are as long."""
     return rows.set_column(0, KEY, even(keys_of(rows)))
 
 
-def joined(tables: Sequence[Any]) -> Any:
+def joined(tables: Sequence[Rows]) -> Rows:
     """Rows of all; `rest` may be of the type for nothing in some of them."""
     return pa.concat_tables(tables, promote_options="default")
 
 
-def in_order(rows: Any, number: int | None = None) -> Any:
+def in_order(rows: Rows, number: int | None = None) -> Rows:
     """Rows by key; those of one key in the order they have. `number` is the index's `number_column`."""
     rows = rows.combine_chunks()
     order = (
@@ -62,13 +66,13 @@ def in_order(rows: Any, number: int | None = None) -> Any:
     return pa.table([taken(column.chunk(0), order) for column in rows.columns], schema=rows.schema)
 
 
-def keys_of(rows: Any) -> Any:
+def keys_of(rows: Rows) -> Keys:
     """The keys of rows as one array."""
     column = rows.column(KEY)
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def write_run(files: Files, name: str, rows: Any) -> SortedRun:
+def write_run(files: Files, name: str, rows: Rows) -> SortedRun:
     """`rows` are sorted by key, and there is at least one."""
     batches = rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
     made = pa.BufferOutputStream()
@@ -82,7 +86,7 @@ def write_run(files: Files, name: str, rows: Any) -> SortedRun:
     return SortedRun(name, firsts, keys[len(keys) - 1].as_py(), len(rows), rows.nbytes)
 
 
-def read_runs(files: Files, runs: Iterable[SortedRun], lo: bytes, hi: bytes | None) -> Any:
+def read_runs(files: Files, runs: Iterable[SortedRun], lo: bytes, hi: bytes | None) -> Rows | None:
     """The rows from a key to below another (None: to the end), run by run; None if there are none."""
     batches = [batch for run in runs for batch in _read(files, run, lo, hi) if len(batch)]
     if not batches:
@@ -93,7 +97,7 @@ def read_runs(files: Files, runs: Iterable[SortedRun], lo: bytes, hi: bytes | No
     return joined([pa.Table.from_batches([batch]) for batch in batches])
 
 
-def _read(files: Files, run: SortedRun, lo: bytes, hi: bytes | None) -> list[Any]:
+def _read(files: Files, run: SortedRun, lo: bytes, hi: bytes | None) -> list[pa.RecordBatch]:
     start, end = _batches(run, lo, hi)
     if start >= end or run.last < lo:
         return []

@@ -1,0 +1,218 @@
+"""The tasks of a merge, and the kernel that runs one of them.
+
+    RangeTask    live files, revisions of the store and runs of a range of keys ──► new live and past files
+    PastTask     some past files ──► one, without what is no longer needed
+
+A range that has nothing new gives back nothing: its files stay. Files that a task writes are named after its
+attempt, and count only if the driver publishes what the task returned.
+
+Invariant (checked-merge): what a merge takes in was compared with its checksums by the merge itself.
+
+Walk: `pipeline.merge` plans tasks and runs `merge_range` -> `lake.merging.merged`, `.merged_past` ->
+`.write_all`.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tenure.base.timestamp import Timestamp
+from tenure.kv.keys import Span
+from tenure.pipeline.merge_inputs import Clash, InputRules
+from tenure.pipeline.remote_handles import Opened, StoreHandle, TableVersion, opened
+from tenure.pipeline.runs import PRIMARY_KEY, SortedRun, in_order, keys_of, read_runs
+from tenure.pipeline.tasks import Attempt
+from tenure.storage.engine import HEAD_BYTES, Revision
+from tenure.table.arrays import Column, Rows
+from tenure.table.key_arrays import number_column
+from tenure.table.key_order import bounds_within, doubled
+from tenure.table.lake.checked_files import CheckedFiles
+from tenure.table.lake.damage import damage_in
+from tenure.table.lake.file_names import stem_of
+from tenure.table.lake.format import AT, KEY, VALUE, schema_of
+from tenure.table.lake.keep import Keep
+from tenure.table.lake.manifests import File, FileShape, Written
+from tenure.table.lake.merging import MergedRows, by_key, merged, merged_past, write_all
+from tenure.table.lake.ranges import FileRange
+from tenure.table.lake.tables import IndexFormat, of_file
+from tenure.table.readers import FORMAT
+from tenure.table.rows import Layouts
+
+PAGE_KEYS = 10_000
+"""Keys per read of the store."""
+
+
+class MergeTarget(NamedTuple):
+    """The index that a merge is of, as its tasks know it."""
+
+    handle: StoreHandle
+    version: TableVersion
+    index_id: int
+    shapes: tuple[FileShape, ...]
+    """Of the manifest, by number."""
+    live_shapes: tuple[FileShape, ...]
+    """Those of live files: their columns stay, whatever the version has."""
+    since_at: Timestamp
+    until_at: Timestamp
+    """The delta that is taken in is newer than the one, and not newer than the other."""
+    keep: Keep
+
+
+class RangeTask(NamedTuple):
+    target: MergeTarget
+    range: FileRange
+    runs: tuple[SortedRun, ...] = ()
+    rules: InputRules | None = None
+    """Of the runs, if there are any."""
+
+
+class PastTask(NamedTuple):
+    target: MergeTarget
+    files: tuple[File, ...]
+
+
+MergeTask: TypeAlias = RangeTask | PastTask
+
+
+class MergedRange(NamedTuple):
+    """What a task replaces, and by what; or the clashes that it found instead."""
+
+    gone: tuple[str, ...] = ()
+    live: tuple[Written, ...] = ()
+    past: tuple[Written, ...] = ()
+    changes: int = 0
+    """Revisions of the store that it took in."""
+    added: int = 0
+    """Rows of the runs that it took in."""
+    clashes: tuple[Clash, ...] = ()
+
+
+def merge_range(task: MergeTask, attempt: Attempt) -> MergedRange:
+    """The kernel."""
+    place = opened(task.target.handle)
+    if isinstance(task, PastTask):
+        return _merge_past(place, task, attempt)
+    added = _added_rows(place, task)
+    delta = _delta(place, task)
+    if not delta and added is None and not task.range.is_cut:
+        return MergedRange()
+    format = _format(place, task.target, task.target.live_shapes)
+    rows = merged(format, _live_rows(place, format, task), delta, task.target.keep)
+    if added is None or task.rules is None:
+        return _written(place, task, attempt, format, rows, len(delta))
+    added = in_order(added, number_column(format.index))
+    live = by_key([rows.live, _in_format(format, added, task.rules.at)])
+    if len(doubled(keys_of(live))):
+        return MergedRange(clashes=task.rules.refuse(place.lake, format, added, rows.live))
+    rows = rows._replace(live=live)
+    return _written(place, task, attempt, format, rows, len(delta))._replace(added=len(added))
+
+
+def bounds_of(range: FileRange) -> tuple[bytes, bytes | None]:
+    """Of a range's keys, without their head; None: to the end of the index."""
+    head = range.lo[:HEAD_BYTES]
+    return range.lo[HEAD_BYTES:], range.hi[HEAD_BYTES:] if range.hi.startswith(head) else None
+
+
+def _written(
+    place: Opened, task: RangeTask, attempt: Attempt, format: IndexFormat, rows: MergedRows, changes: int
+) -> MergedRange:
+    stem = _stem(task.target, attempt)
+    return MergedRange(
+        tuple(file.name for file in task.range.files),
+        tuple(write_all(place.lake, f"{stem}-live", format.shape, rows.live)),
+        tuple(write_all(place.lake, f"{stem}-past", format.shape, rows.past)),
+        changes,
+    )
+
+
+def _stem(target: MergeTarget, attempt: Attempt) -> str:
+    return stem_of(target.handle.tenant, target.version.table.id, target.index_id, attempt.name)
+
+
+def _format(place: Opened, target: MergeTarget, older: tuple[FileShape, ...]) -> IndexFormat:
+    enums = {enum.id: enum for enum in target.version.enums}
+    layout = Layouts(place.store.keyspace).of(target.version.table, enums.__getitem__)
+    return IndexFormat.of(layout, target.index_id, older)
+
+
+# ── what a range has ───────────────────────────────────────────────────────────────────────────────
+
+
+def _delta(place: Opened, task: RangeTask) -> list[Revision]:
+    if task.target.since_at == task.target.until_at:
+        return []  # the inputs alone make the base
+    snapshot = place.store.snapshot(task.target.until_at)
+    span = Span(task.range.lo, task.range.hi)
+    pages = snapshot.revisions(span, since_at=task.target.since_at, limit=PAGE_KEYS)
+    return [revision for page in pages for revision in page]
+
+
+def _live_rows(place: Opened, format: IndexFormat, task: RangeTask) -> Rows:
+    files = _unread_files(place)
+    lo, hi = bounds_of(task.range)
+    tables = []
+    for file in task.range.files:
+        rows = _file_rows(files, format, task.target, file)
+        is_cut = file.first < lo or (hi is not None and file.last >= hi)
+        tables.append(rows.slice(*bounds_within(rows.column(KEY), lo, hi)) if is_cut else rows)
+    return pa.concat_tables(tables) if tables else schema_of(format.shape).empty_table()
+
+
+def _unread_files(place: Opened) -> CheckedFiles:
+    """Without memory of what was checked before: a merge checks all that it takes in."""
+    return CheckedFiles(place.lake, damage_in(place.store))
+
+
+def _file_rows(files: CheckedFiles, format: IndexFormat, target: MergeTarget, file: File) -> Rows:
+    rows = files.read_groups(file, range(len(files.footer(file).firsts)))
+    return of_file(format, file, target.shapes[file.shape], rows)
+
+
+# ── new rows ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _added_rows(place: Opened, task: RangeTask) -> Rows | None:
+    if task.rules is None:
+        return None
+    rows = read_runs(place.lake, task.runs, *bounds_of(task.range))
+    admitted = None if rows is None else task.rules.admitted(place.lake, rows)
+    return admitted if admitted is not None and len(admitted) else None
+
+
+def _in_format(format: IndexFormat, added: Rows, at: Timestamp | None) -> Rows:
+    """New rows as files have them, as of a time; None: they get it when they are published."""
+    columns = []
+    for field in schema_of(format.shape):
+        if field.name == VALUE:
+            columns.append(_entry_values(added))
+        elif field.name == AT and at is not None:
+            columns.append(pa.repeat(pa.scalar(at, field.type), len(added)))
+        elif field.name == AT or field.name not in added.column_names:
+            columns.append(pa.nulls(len(added), field.type))
+        else:
+            columns.append(added.column(field.name).cast(field.type))
+    return pa.table(columns, schema=schema_of(format.shape))
+
+
+def _entry_values(added: Rows) -> Column:
+    """Of entries: a unique index's lead to the primary key."""
+    if PRIMARY_KEY not in added.column_names:
+        return pa.repeat(pa.scalar(FORMAT, pa.binary()), len(added))
+    return pc.binary_join_element_wise(FORMAT, added.column(PRIMARY_KEY), b"")
+
+
+# ── past files ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _merge_past(place: Opened, task: PastTask, attempt: Attempt) -> MergedRange:
+    target = task.target
+    # Columns that only these files have stay, too: the past may ask for them.
+    format = _format(place, target, tuple(target.shapes[file.shape] for file in task.files))
+    files = _unread_files(place)
+    tables = [_file_rows(files, format, target, file) for file in task.files]
+    written = write_all(
+        place.lake, f"{_stem(target, attempt)}-past", format.shape, merged_past(tables, target.keep)
+    )
+    return MergedRange(tuple(file.name for file in task.files), past=tuple(written))

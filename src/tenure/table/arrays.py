@@ -1,0 +1,26 @@
+"""Names for the arrays and tables of Arrow and numpy that functions take and give.
+
+pyarrow comes without types that mypy could check; the names are for readers.
+
+Walk: modules of `table`, `pipeline` and `bulk` annotate their functions with these.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Rows: TypeAlias = pa.Table
+"""Rows as columns: `key`, `at` and others, by the names of `lake.format`."""
+
+Keys: TypeAlias = pa.Array
+"""Keys as a binary array, or of fixed size if all are as long."""
+
+Column: TypeAlias = pa.Array
+"""One column; in a table it may be a `pa.ChunkedArray`."""
+
+Int64s: TypeAlias = npt.NDArray[np.int64]
+UInt64s: TypeAlias = npt.NDArray[np.uint64]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Bools: TypeAlias = npt.NDArray[np.bool_]
