@@ -13,7 +13,8 @@ A range that has nothing new keeps its files, and past files are taken in by siz
 cost of a merge follows what has changed. Several indexes can be merged together: their tasks run side by
 side, and the caller publishes all of them in one transaction.
 
-Walk: the jobs of `bulk` -> `merge` -> `Tasks.run` with `merge_tasks.merge_range` -> `lake.merging`.
+Walk: `bulk.flush`, `bulk.importing.second_pass` and `bulk.filling.job` -> `merge` -> `Tasks.run` with
+`merge_tasks.merge_range`.
 """
 
 from collections.abc import Callable, Iterator, Sequence

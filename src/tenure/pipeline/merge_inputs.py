@@ -6,7 +6,8 @@
 A key that two rows have is an error that names both, unless some bad rows are tolerated: then it is a
 `Clash`, nothing is written, and the driver decides which rows are left out.
 
-Walk: `bulk.importing` and `bulk.filling` have an `InputRules` each; `pipeline.merge_tasks` calls them.
+Walk: `bulk.importing.second_pass` and `bulk.filling.job` make `MergeInputs`; `pipeline.merge_tasks` calls its
+`InputRules`.
 """
 
 from typing import NamedTuple, Protocol, TypeAlias

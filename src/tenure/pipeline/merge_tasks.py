@@ -8,8 +8,7 @@ attempt, and count only if the driver publishes what the task returned.
 
 Invariant (checked-merge): what a merge takes in was compared with its checksums by the merge itself.
 
-Walk: `pipeline.merge` plans tasks and runs `merge_range` -> `lake.merging.merged`, `.merged_past` ->
-`.write_all`.
+Walk: `pipeline.merge` plans tasks and runs `merge_range` -> `merged`, `merged_past` -> `write_all`.
 """
 
 from typing import NamedTuple, TypeAlias

@@ -9,8 +9,8 @@ skew makes a range too large for a task. All rows of one key are in one range.
 
 Files are Arrow's own (IPC), under names of the attempt; nobody needs them once the job is over.
 
-Walk: `importing.sorting` and `filling.entries` write runs; `pipeline.merge_tasks` and `importing.references`
-read ranges of them.
+Walk: `bulk.importing.sorting` and `bulk.filling.entries` write runs; `pipeline.merge_tasks` and
+`bulk.importing.references` read ranges of them.
 """
 
 from bisect import bisect_left

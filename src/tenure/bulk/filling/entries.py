@@ -6,7 +6,7 @@
 The merge cuts ranges by the runs' first keys, so all entries of one key meet in one task. Two rows that are
 equal in a unique index are found there.
 
-Walk: `filling.job` runs `project_range` as a kernel, and hands `FillRules` to `pipeline.merge`.
+Walk: `bulk.filling.job` runs `project_range` as a kernel, and merges with `FillRules`.
 """
 
 from collections.abc import Iterator

@@ -9,8 +9,8 @@ task found a clash, and when, makes no difference.
 
 Invariant (first-stays): of rows with equal keys the first by file and line stays, whatever the splits were.
 
-Walk: `importing.duplicate_keys` finds those of a range by `clashing`; `importing.second_pass` has all of them
-`decided`, and starts over `without` the rows that were refused.
+Walk: `bulk.importing.duplicate_keys` finds those of a range by `clashing`, and reads runs `without` refused
+rows; `bulk.importing.second_pass` has all of them `decided`.
 """
 
 from collections.abc import Collection, Iterable

@@ -6,7 +6,7 @@ New rows carry no time: it is that of the commit which publishes their file. Nob
 meanwhile, so what was compared stays true. Where some bad rows are tolerated, a key that is there twice is
 not an error yet: nothing is written, and the clashes are the result.
 
-Walk: `importing.second_pass` hands `ImportRules` to `pipeline.merge`, whose tasks call them.
+Walk: `bulk.importing.second_pass` merges with `ImportRules`, whose methods the tasks of the merge call.
 """
 
 from collections.abc import Callable

@@ -10,7 +10,7 @@ Each row is followed by where it comes from, until it is known that its keys are
     run of another index         key · primary key (of a unique one) · source · line
     run of a foreign key         key in the index that it refers to · source · line; each key once
 
-Walk: `importing.first_pass` runs `sort_split` as a kernel; `pipeline.merge` and `importing.references`
+Walk: `importing.first_pass` runs `sort_split` as a kernel; `bulk.importing.references` and the merge
 read the runs.
 """
 

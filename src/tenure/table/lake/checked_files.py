@@ -15,8 +15,8 @@ manifest is old, and it starts over. `damage` decides that.
 
 Invariant (checked): no byte of a file is decoded before it was compared with what the manifest says.
 
-Walk: `lake.groups`, `lake.scanning` and `pipeline.merge` read rows here; `table.columnar` calls `check` for
-DuckDB.
+Walk: `lake.groups`, `lake.scanning` and `pipeline.merge_tasks` read rows here; `table.columnar` calls `check`
+for DuckDB.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -5,7 +5,7 @@
 
 Nothing is repaired, and nothing is remembered: once the right file is back, it is read.
 
-Walk: `table.lake.bases`, `pipeline.merge` and `pipeline.remote_handles` hand `damage_in` to the
+Walk: `table.lake.bases`, `pipeline.merge_tasks` and `pipeline.remote_handles` hand `damage_in` to the
 `lake.checked_files` they open, which raise what it returns.
 """
 
