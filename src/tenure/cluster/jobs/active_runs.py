@@ -41,8 +41,9 @@ class ActiveRuns:
             self._runs[run.job.id] = run
 
     def remove(self, run: Run) -> None:
+        """May be called twice: an environment that runs a task at once raises what it met from `spawn`."""
         with self._lock:
-            del self._runs[run.job.id]
+            self._runs.pop(run.job.id, None)
 
     def reserve(self, id: int) -> None:
         with self._lock:
