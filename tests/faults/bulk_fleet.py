@@ -152,7 +152,7 @@ class BulkFleet(Processes):
 
     def error(self, job: int) -> str:
         control = self.node.jobs.control(self.node.store.snapshot(), job)
-        return "" if control is None else control.error
+        return "" if control is None else control.error_text
 
     def runs(self, job: int) -> int:
         control = self.node.jobs.control(self.node.store.snapshot(), job)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp
-from tenure.cluster.jobs.job_records import Fence, Job, JobControl, JobProgress
+from tenure.cluster.jobs.job_records import Fence, Job, JobControl, JobProgress, control_records
 from tenure.cluster.sessions.session_records import Existence, Expiration, Instance, SessionId
 from tenure.kv.encoding import At, decode
 from tenure.kv.keys import (
@@ -162,7 +162,7 @@ class Reader:
         self._expiration = Records(keyspace, EXPIRATIONS, Expiration, key=key)
         self._instances = Records(keyspace, INSTANCES, Instance, key=("id",))
         self._jobs = Records(keyspace, JOBS, Job, key=("id",))
-        self._control = Records(keyspace, JOB_CONTROL, JobControl, key=("id",))
+        self._control = control_records(keyspace, JOB_CONTROL)
         self._progress = Records(keyspace, JOB_PROGRESS, JobProgress, key=("id",))
 
     def read(self, revision: Revision) -> None:

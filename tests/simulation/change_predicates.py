@@ -196,11 +196,11 @@ def ends(index: SchemaIndex) -> Iterator[Violation]:
     for job, controls in index.controls.items():
         version, control = controls[-1]
         if control.state not in TERMINAL:
-            message = f"change {job} is still {control.state.value} ({control.error})"
+            message = f"change {job} is still {control.state.value} ({control.error_text})"
             yield Violation("I19", message, version.step, (version.writer.id,))
         # One that was canceled too late is public, and says so.
-        if control.state is JobState.REVERT_FAILED and not control.error.startswith(WrongState.sqlstate):
-            message = f"change {job} could not be taken back: {control.error}"
+        if control.state is JobState.REVERT_FAILED and not control.error_text.startswith(WrongState.sqlstate):
+            message = f"change {job} could not be taken back: {control.error_text}"
             yield Violation("I19", message, version.step, (version.writer.id,))
     for id, versions in index.versions.items():
         _, descriptor, txn = versions[-1]

@@ -16,6 +16,7 @@ from tenure.cluster.jobs.active_runs import ActiveRuns, is_outdated
 from tenure.cluster.jobs.attempts import ENDLESS
 from tenure.cluster.jobs.claims import SessionClaims
 from tenure.cluster.jobs.execution import JobExecution
+from tenure.cluster.jobs.job_errors import JobError
 from tenure.cluster.jobs.job_holders import JobHolders
 from tenure.cluster.jobs.job_states import STEPS, JobState, check_step
 from tenure.cluster.jobs.job_table import NOBODY, Fence, JobControl, JobProgress, Jobs
@@ -306,7 +307,9 @@ def retry_keeps_claim(self: Jobs, txn: Transaction, fence: Fence, *, error: str,
 
 def retry_unfenced(self: JobExecution, run: Run, error: Exception) -> None:
     retry_at = self._store.clock.now()
-    self._write_last(lambda txn: self._jobs.retry(txn, run.fence, error=str(error), retry_at=retry_at))
+    self._write_last(
+        lambda txn: self._jobs.retry(txn, run.fence, error=JobError.passing(error), retry_at=retry_at)
+    )
 
 
 def request_lets_go(self: Jobs, txn: Transaction, id: int, state: JobState) -> None:
@@ -327,18 +330,18 @@ def claim_keeps_run(self: Jobs, txn: Transaction, id: int, session: SessionId) -
     return fence._replace(run=max(1, fence.run - 1))
 
 
-def stopped_is_done(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> str | None:
+def stopped_is_done(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> JobError | None:
     try:
         return _attempt(work, run, kind)
     except Stopped:
         return None
 
 
-def passing_is_failure(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> str | None:
+def passing_is_failure(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> JobError | None:
     try:
         return _attempt(work, run, kind)
     except (RetryError, StoreError) as error:
-        return str(error)
+        return JobError.of(error)
 
 
 def revert_is_skipped(self: JobExecution, run: Run) -> None:
@@ -350,7 +353,7 @@ def revert_is_skipped(self: JobExecution, run: Run) -> None:
         self._step(run, JobState.REVERTING)
     if run.fence.state is JobState.RUNNING:
         error = _attempt(kind.run, run, kind)
-        self._step(run, JobState.SUCCEEDED if error is None else JobState.REVERTING, error or "")
+        self._step(run, JobState.SUCCEEDED if error is None else JobState.REVERTING, error)
     if run.fence.state is JobState.REVERTING:
         self._step(run, self._end(run))
 

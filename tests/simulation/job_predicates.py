@@ -161,7 +161,7 @@ def effects(index: JobIndex) -> Iterator[Violation]:
         if control.state in (JobState.CANCELED, JobState.FAILED) and alive:
             yield wrong("effects", job, f"is {control.state.value} and has effects {alive} left", last)
         if control.state is JobState.FAILED and kind not in ("fails", "hopeless"):
-            yield wrong("effects", job, f"of kind {kind} failed: {control.error}", last)
+            yield wrong("effects", job, f"of kind {kind} failed: {control.error_text}", last)
 
 
 # ── liveness ─────────────────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tenure.base.errors import FenceLost
 from tenure.base.timestamp import Timestamp
 from tenure.cluster.jobs.claims import Claims, MixedClaims, OldClaims, SessionClaims
+from tenure.cluster.jobs.job_errors import JobError
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import Fence, JobControl, JobProgress, Jobs
 from tenure.cluster.jobs.runs import Stopped
@@ -223,7 +224,9 @@ class TracingJobs(Jobs):
         self._trace.fences[record_of(txn).id] = fence
         super().checkpoint(txn, fence, progress)
 
-    def step(self, txn: Transaction, fence: Fence, state: JobState, *, error: str = "") -> Fence | None:
+    def step(
+        self, txn: Transaction, fence: Fence, state: JobState, *, error: JobError | None = None
+    ) -> Fence | None:
         self._trace.fences[record_of(txn).id] = fence
         following = super().step(txn, fence, state, error=error)
         if state in TERMINAL and self._panics():
@@ -231,7 +234,7 @@ class TracingJobs(Jobs):
             raise Panic(f"job {fence.job} on its way to {state.value}")
         return following
 
-    def retry(self, txn: Transaction, fence: Fence, *, error: str, retry_at: Timestamp) -> None:
+    def retry(self, txn: Transaction, fence: Fence, *, error: JobError, retry_at: Timestamp) -> None:
         self._trace.fences[record_of(txn).id] = fence
         self._trace.seen["retry later"] += 1
         super().retry(txn, fence, error=error, retry_at=retry_at)

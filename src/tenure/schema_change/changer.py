@@ -16,13 +16,11 @@ Walk: SQL calls `commit` instead of committing by the lease alone; this calls `i
 creates the job.
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, NoReturn
 
 from tenure.base.errors import (
-    JobFailed,
     OutcomeUnknown,
     RetryError,
     SessionLost,
@@ -41,10 +39,9 @@ from tenure.catalog.leases.lease_scheme import LeaseScheme
 from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.catalog.leases.uses import Use
 from tenure.catalog.leases.wait_records import Awaited
-from tenure.cluster.jobs.job_records import DETAIL
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
-from tenure.cluster.jobs.job_table import Fence, JobControl, Jobs
-from tenure.cluster.jobs.job_waits import await_jobs, outcome_of
+from tenure.cluster.jobs.job_table import Fence, JobControl, JobProgress, Jobs
+from tenure.cluster.jobs.job_waits import await_jobs, failure_of, outcome_of
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.records import pack
@@ -85,9 +82,6 @@ class Requester(NamedTuple):
 
 
 NOBODY = Requester()
-
-_WITH_SQLSTATE = re.compile(r"([0-9A-Z]{5}) (.*)", re.DOTALL)
-"""How a job's record says what was wrong."""
 
 
 class SchemaChanger:
@@ -367,14 +361,10 @@ class SchemaChanger:
             error.detail = error.detail or f"The change is committed; job {id} goes on with it."
             raise
         progress = self._jobs.progress(self._store.snapshot(), id)
-        is_too_late = control is not None and control.state is JobState.REVERT_FAILED
-        if control is not None and not (is_too_late and not is_taken_back(progress.data)):
-            try:
-                _check_succeeded(control)
-            except JobFailed:
-                with suppress(TenureError):
-                    self._make_known(declared, self._while_in_time(asked))
-                raise
+        if control is not None and not _is_public(control, progress):
+            with suppress(TenureError):
+                self._make_known(declared, self._while_in_time(asked))
+            raise failure_of(id, control)
         self._make_known(declared)
 
     def _make_known(
@@ -455,15 +445,7 @@ def _hidden(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
     return descriptor
 
 
-def _check_succeeded(control: JobControl) -> None:
-    if control.state is JobState.SUCCEEDED:
-        return
-    for error in control.errors:
-        # A passing failure that was tried again has none; the first that has one is what was wrong.
-        described = _WITH_SQLSTATE.fullmatch(error)
-        if described is not None:
-            message, _, detail = described[2].partition(DETAIL)
-            raise JobFailed(message, sqlstate=described[1], detail=detail)
-    first = control.errors[0] if control.errors else f"job {control.id} was {control.state.value}"
-    message, _, detail = first.partition(DETAIL)
-    raise JobFailed(message, sqlstate="57014", detail=detail)
+def _is_public(control: JobControl, progress: JobProgress) -> bool:
+    """Whether a change that has ended came to be; one that was canceled too late did."""
+    is_too_late = control.state is JobState.REVERT_FAILED and not is_taken_back(progress.data)
+    return is_too_late or control.state is JobState.SUCCEEDED

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tenure.base.errors import FenceLost
+from tenure.cluster.jobs.job_errors import JobError
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import Job
 from tenure.cluster.jobs.runs import JobKind, Run
@@ -63,13 +64,13 @@ class ByHand:
         run.crash_at(0, is_after=False)
         return run
 
-    def step(self, run: CrashingRun, state: JobState, error: str = "") -> None:
+    def step(self, run: CrashingRun, state: JobState, error: JobError | None = None) -> None:
         jobs = self._node.jobs
         fence = self._node.store.transact(lambda txn: jobs.step(txn, run.fence, state, error=error))
         if fence is not None:
             run.fence = fence
 
-    def reverting(self, error: str = "") -> CrashingRun:
+    def reverting(self, error: JobError | None = None) -> CrashingRun:
         run = self.claim()
         self.step(run, JobState.REVERTING, error)
         return run

@@ -275,7 +275,7 @@ def test_a_flush_of_a_damaged_table_fails_and_says_why(served: Damaging, is_miss
     job = served.flush("t")
     control = served.node.jobs.control(served.node.store.snapshot(), job)
     assert control is not None and control.state is JobState.FAILED
-    assert control.error.startswith("XX001 ") and path.name in control.error
+    assert control.error_text.startswith("XX001 ") and path.name in control.error_text
     assert served.lake.manifests.get(served.node.store.snapshot(), served.table("t"), 1) == before
     served.flush("u")
     path.write_bytes(right)

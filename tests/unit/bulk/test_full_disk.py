@@ -78,7 +78,7 @@ def _flushed(importing: Importing) -> str:
     await_true(lambda: not node.jobs.is_open(node.store.snapshot(), job.id))
     control = node.jobs.control(node.store.snapshot(), job.id)
     assert control is not None
-    return control.error
+    return control.error_text
 
 
 def test_a_schema_change_that_finds_no_space_fails_and_is_taken_back(

@@ -10,6 +10,7 @@ import pytest
 from tenure.bulk import flush
 from tenure.bulk.filling.job import SparkIndexFill
 from tenure.catalog.descriptors.definitions import ElementState
+from tenure.cluster.jobs.job_errors import JobError
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import Job
 from tenure.kv.transaction import Transaction
@@ -76,7 +77,7 @@ class Fill(ByHand):
         assert not self.statement.said().sqlstate
 
     def take_back(self) -> None:
-        run = self.reverting("23505 so it is")
+        run = self.reverting(JobError("so it is", "23505"))
         self.kind.revert(run)
         self.step(run, JobState.FAILED)
         assert self.statement.said().sqlstate == "23505"

@@ -6,6 +6,7 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import FenceLost, IllegalStep, RetryError, SessionLost
+from tenure.cluster.jobs.job_errors import JobError
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import NOBODY, Fence, Job, JobProgress
 from tenure.kv.transaction import Transaction
@@ -246,7 +247,7 @@ def test_a_checkpoint_and_its_effects_land_together_or_not_at_all(member: Member
 
 def test_a_checkpoint_ends_a_series_of_failed_attempts(member: Member, job: Job) -> None:
     fence = member.claim(job)
-    member.transact(lambda txn: member.jobs.retry(txn, fence, error="away", retry_at=0))
+    member.transact(lambda txn: member.jobs.retry(txn, fence, error=JobError("away"), retry_at=0))
     assert member.control(job).attempts == 1
     fence = member.claim(job)
     member.transact(lambda txn: member.jobs.checkpoint(txn, fence, JobProgress(job.id, 0.5, data=b"half")))
@@ -262,7 +263,7 @@ def test_a_job_that_starts_over_each_time_has_got_nowhere_by_its_checkpoints(
         save = JobProgress(job.id, 0.9, "almost")
         member.transact(lambda txn, fence=fence, save=save: member.jobs.checkpoint(txn, fence, save))
         member.transact(
-            lambda txn, fence=fence: member.jobs.retry(txn, fence, error="in the way", retry_at=0)
+            lambda txn, fence=fence: member.jobs.retry(txn, fence, error=JobError("in the way"), retry_at=0)
         )
         assert member.control(job).attempts == attempts
 
@@ -283,5 +284,5 @@ def test_a_run_that_has_ended_its_job_writes_no_more(member: Member, job: Job) -
         with pytest.raises(FenceLost):
             effect(member, fence._replace(state=state))
     with pytest.raises(FenceLost):
-        member.transact(lambda txn: member.jobs.retry(txn, fence, error="", retry_at=0))
+        member.transact(lambda txn: member.jobs.retry(txn, fence, error=JobError(""), retry_at=0))
     assert member.state(job) is JobState.SUCCEEDED

@@ -6,6 +6,7 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import IllegalStep, UnknownJob
+from tenure.cluster.jobs.job_errors import JobError
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import (
     ERROR_CHARS_MAX,
@@ -26,8 +27,8 @@ def _session(member: Member) -> None:
     member.start()
 
 
-def step(member: Member, fence: Fence, state: JobState, error: str = "") -> Fence | None:
-    return member.transact(lambda txn: member.jobs.step(txn, fence, state, error=error))
+def step(member: Member, fence: Fence, state: JobState) -> Fence | None:
+    return member.transact(lambda txn: member.jobs.step(txn, fence, state))
 
 
 def end(member: Member, job: Job, state: JobState = JobState.SUCCEEDED) -> None:
@@ -195,22 +196,26 @@ def test_a_failure_is_kept_with_those_before_it_up_to_a_bound(member: Member) ->
         fence = member.claim(job)
 
         def retry(txn: Transaction, fence: Fence = fence, error: str = f"error {number}") -> None:
-            member.jobs.retry(txn, fence, error=error, retry_at=7)
+            member.jobs.retry(txn, fence, error=JobError(error), retry_at=7)
 
         member.transact(retry)
     control = member.control(job)
-    assert control.error == "error 14"
-    assert control.errors == tuple(f"error {number}" for number in range(5, 15))
+    assert control.error == JobError("error 14")
+    assert control.errors == tuple(JobError(f"error {number}") for number in range(5, 15))
     assert (control.state, control.attempts, control.retry_at) == (JobState.PENDING, 15, 7)
 
 
 def test_an_endless_error_is_cut(member: Member) -> None:
     job = member.create_job()
     fence = member.claim(job)
-    member.transact(lambda txn: member.jobs.retry(txn, fence, error="x" * 1_000_000, retry_at=7))
+    member.transact(lambda txn: member.jobs.retry(txn, fence, error=_error(1_000_000), retry_at=7))
     control = member.control(job)
-    assert control.error == "x" * (ERROR_CHARS_MAX - 1) + "…"
-    assert control.errors == ("x" * (PAST_ERROR_CHARS_MAX - 1) + "…",)
+    assert control.error == _error(ERROR_CHARS_MAX - 1, "…")
+    assert control.errors == (_error(PAST_ERROR_CHARS_MAX - 1, "…"),)
+
+
+def _error(chars: int, end: str = "") -> JobError:
+    return JobError("m" * chars + end, detail="d" * chars + end, hint="h" * chars + end)
 
 
 def test_a_job_that_reverts_remembers_whether_it_was_canceled(member: Member) -> None:

@@ -45,7 +45,7 @@ def test_a_job_that_fails_is_reverted_in_the_same_run(member: Member, work: Work
     work.errors.append(ValueError("no such file"))
     member.runner.step()
     control = member.control(job)
-    assert (control.state, control.error) == (JobState.FAILED, "XX000 ValueError: no such file")
+    assert (control.state, control.error_text) == (JobState.FAILED, "XX000 ValueError: no such file")
     assert (work.runs, work.reverts) == ([(job.id, 1)], [(job.id, 1)])
 
 
@@ -78,7 +78,10 @@ def test_a_revert_that_fails_ends_the_job_as_such(member: Member, work: Work) ->
     member.runner.step()
     control = member.control(job)
     assert control.state is JobState.REVERT_FAILED
-    assert control.errors == ("XX000 ValueError: first", "XX000 ValueError: second")
+    assert tuple(each.text for each in control.errors) == (
+        "XX000 ValueError: first",
+        "XX000 ValueError: second",
+    )
 
 
 def test_a_canceled_job_is_reverted_without_being_run(member: Member, work: Work) -> None:
@@ -122,7 +125,7 @@ def test_an_attempt_that_the_store_failed_is_repeated_later(
     work.errors += [Unavailable("away"), Unavailable("still away")]
     member.runner.step()
     control = member.control(job)
-    assert (control.state, control.attempts, control.error) == (JobState.PENDING, 1, "away")
+    assert (control.state, control.attempts, control.error_text) == (JobState.PENDING, 1, "away")
     assert control.claim == NOBODY
     times = [env.monotonic()]
     while member.state(job) is not JobState.SUCCEEDED:
@@ -145,7 +148,7 @@ def test_a_job_that_always_finds_somebody_in_the_way_fails_after_so_many_attempt
     work.errors += [RetryError("in the way")] * 5
     while member.state(job) is not JobState.FAILED:
         member.runner.step()
-    assert member.control(job).error == "40001 in the way"
+    assert member.control(job).error_text == "40001 in the way"
     assert [run for _, run in work.runs] == [1, 2, 3]
     assert work.reverts == [(job.id, 3)]
 
@@ -159,7 +162,7 @@ def test_a_job_that_an_operator_has_to_unblock_fails_after_so_many_attempts(
     work.errors += [Unavailable("away"), *[error] * 5]
     while member.state(job) is not JobState.FAILED:
         member.runner.step()
-    assert member.control(job).error == f"{error.sqlstate} {error}"
+    assert member.control(job).error_text == f"{error.sqlstate} {error}"
     assert len(work.runs) == 3
     assert work.reverts == [(job.id, 3)]
 
@@ -212,7 +215,7 @@ def test_a_panic_inside_the_terminal_step_is_repeated_later(
     job = member.create_job()
     engine.on_commit = panic_once
     member.runner.step()
-    assert (member.state(job), member.control(job).error) == (JobState.PENDING, "a bug")
+    assert (member.state(job), member.control(job).error_text) == (JobState.PENDING, "a bug")
     while member.state(job) is not JobState.SUCCEEDED:
         member.runner.step()
     assert env.monotonic() >= RETRY_SECONDS

@@ -16,8 +16,8 @@ class FenceLost(TenureError):
 class JobFailed(TenureError):
     """A job did not succeed; has the SQLSTATE of what was wrong."""
 
-    def __init__(self, message: str, *, sqlstate: str, detail: str = "") -> None:
-        super().__init__(message, detail=detail)
+    def __init__(self, message: str, *, sqlstate: str, detail: str = "", hint: str = "") -> None:
+        super().__init__(message, detail=detail, hint=hint)
         self.sqlstate = sqlstate
 
 

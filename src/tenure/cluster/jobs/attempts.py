@@ -24,7 +24,7 @@ from tenure.base.errors import (
     TenureError,
     for_operator,
 )
-from tenure.cluster.jobs.job_records import DETAIL
+from tenure.cluster.jobs.job_errors import JobError
 from tenure.cluster.jobs.runs import JobKind, Lacking, Run, Stopped
 
 RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 300.0
@@ -45,7 +45,7 @@ ENDLESS = JobKind(lambda run: None)
 _log = logging.getLogger(__name__)
 
 
-def attempt(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> str | None:
+def attempt(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> JobError | None:
     """Runs a job's function; returns what is wrong with the job itself, if anything."""
     try:
         work(run)
@@ -56,7 +56,7 @@ def attempt(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> s
         if attempts_max is None or run.attempts + 1 < attempts_max:
             raise
         _log.warning("job %d failed, tried %d times: %s", run.job.id, attempts_max, for_operator(error))
-        return described(error)
+        return JobError.of(error)
     except (FenceLost, SessionLost, Stopped, Lacking, *PASSING):
         raise
     except Exception as error:
@@ -65,14 +65,7 @@ def attempt(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> s
         # An error of our own tree says all in its message; any other is a bug and shows where.
         is_expected = isinstance(error, TenureError)
         _log.warning("job %d failed: %s", run.job.id, for_operator(error), exc_info=not is_expected)
-        return described(error)
-
-
-def described(error: Exception) -> str:
-    """What a job's record says of an error: the SQLSTATE first, so that whoever waits can raise it."""
-    if isinstance(error, TenureError):
-        return f"{error.sqlstate} {error}" + (f"{DETAIL}{error.detail}" if error.detail else "")
-    return f"{TenureError.sqlstate} {type(error).__name__}: {error}"
+        return JobError.of(error)
 
 
 def retry_seconds(attempts: int) -> float:

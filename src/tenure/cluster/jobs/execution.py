@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from tenure.base.errors import FenceLost, SessionLost, for_operator
 from tenure.base.timestamp import add_seconds
 from tenure.cluster.jobs.attempts import PASSING, attempt, retry_seconds
+from tenure.cluster.jobs.job_errors import JobError
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import Jobs
 from tenure.cluster.jobs.runs import JobKind, Lacking, Run, Stopped
@@ -62,12 +63,12 @@ class JobExecution:
             self._step(run, JobState.REVERTING)
         if run.fence.state is JobState.RUNNING:
             error = attempt(kind.run, run, kind)
-            self._step(run, JobState.SUCCEEDED if error is None else JobState.REVERTING, error or "")
+            self._step(run, JobState.SUCCEEDED if error is None else JobState.REVERTING, error)
         if run.fence.state is JobState.REVERTING:
             error = attempt(kind.revert, run)
-            self._step(run, self._end(run) if error is None else JobState.REVERT_FAILED, error or "")
+            self._step(run, self._end(run) if error is None else JobState.REVERT_FAILED, error)
 
-    def _step(self, run: Run, state: JobState, error: str = "") -> None:
+    def _step(self, run: Run, state: JobState, error: JobError | None = None) -> None:
         known, run.known = run.known, None
         fence = self._store.transact(
             lambda txn: self._jobs.step(txn, run.fence, state, error=error), known=known
@@ -85,7 +86,7 @@ class JobExecution:
             attempts = self._jobs.fenced(txn, run.fence).attempts
             # By the store's clock: this node's own may once have jumped ahead.
             retry_at = add_seconds(txn.read_at, retry_seconds(attempts))
-            self._jobs.retry(txn, run.fence, error=str(error), retry_at=retry_at)
+            self._jobs.retry(txn, run.fence, error=JobError.passing(error), retry_at=retry_at)
 
         self._write_last(retry)
 

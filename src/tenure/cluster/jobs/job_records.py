@@ -1,19 +1,22 @@
 """What is stored of a job, and the fence that a run of it carries.
 
+Format 2 of a control keeps errors as a `JobError` each; format 1 kept the text that SHOW JOBS shows.
+
 Walk: `cluster.jobs.job_table` keeps them, `cluster.jobs.claims` says who holds one.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.cluster.jobs.job_errors import JobError, from_text
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.sessions.session_records import SessionId
-from tenure.kv.records import Record
+from tenure.kv.keys import Keyspace
+from tenure.kv.records import Record, Records
 
 NOBODY = SessionId(0, ZERO_AT)
 
-DETAIL = "\nDETAIL:  "
-"""What stands before an error's detail in what a job's record says of it."""
+CONTROL_FORMAT = 2
 
 
 class Job(Record, frozen=True):
@@ -37,8 +40,10 @@ class JobControl(Record, frozen=True):
     retry_at: Timestamp = ZERO_AT
     started_at: Timestamp = ZERO_AT
     finished_at: Timestamp = ZERO_AT
-    error: str = ""
-    errors: tuple[str, ...] = ()
+    error: JobError | None = None
+    """Of the last attempt that failed."""
+    errors: tuple[JobError, ...] = ()
+    """Of the last attempts, shorter; the oldest first."""
     canceled: bool = False
     """Whether it reverts because somebody canceled it: says how it will end."""
     lease_instance: int = 0
@@ -47,8 +52,28 @@ class JobControl(Record, frozen=True):
     """What a process must have to run it, such as "spark". To pause, cancel or revert it takes nothing."""
 
     @property
+    def error_text(self) -> str:
+        """As SHOW JOBS shows it; empty if nothing was wrong."""
+        return "" if self.error is None else self.error.text
+
+    @property
     def claim(self) -> SessionId:
         return SessionId(self.claim_instance, self.claim_epoch_at)
+
+
+def control_records(keyspace: Keyspace, table: int) -> Records[JobControl]:
+    upgrades = {1: _with_structured_errors}
+    return Records(keyspace, table, JobControl, key=("id",), format=CONTROL_FORMAT, upgrades=upgrades)
+
+
+def _with_structured_errors(fields: list[Any]) -> list[Any]:
+    error, errors = fields[_ERROR], fields[_ERROR + 1]
+    fields[_ERROR] = from_text(error) if error else None
+    fields[_ERROR + 1] = [from_text(each) for each in errors]
+    return fields
+
+
+_ERROR = JobControl.__struct_fields__.index("error")
 
 
 class JobProgress(Record, frozen=True):

@@ -30,7 +30,8 @@ from tenure.base.clock import Clock
 from tenure.base.errors import FenceLost, UnknownJob
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.cluster.jobs.claims import Claims, SessionClaims
-from tenure.cluster.jobs.job_records import NOBODY, Fence, Job, JobControl, JobProgress
+from tenure.cluster.jobs.job_errors import JobError
+from tenure.cluster.jobs.job_records import NOBODY, Fence, Job, JobControl, JobProgress, control_records
 from tenure.cluster.jobs.job_states import CLAIMABLE, TERMINAL, JobState, check_step
 from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.encoding import decode
@@ -45,7 +46,7 @@ ERRORS_MAX = 10
 
 ERROR_CHARS_MAX = 1_000
 PAST_ERROR_CHARS_MAX = 200
-"""How much of its error, and of each that it remembers, a job keeps: a control record is written again
+"""How long each part of its error, and of each that it remembers, may be: a control record is written again
 with every claim and step, and read by every node."""
 
 __all__ = ["NOBODY", "Fence", "FenceLost", "Job", "JobControl", "JobProgress", "Jobs", "UnknownJob"]
@@ -66,8 +67,8 @@ class Jobs:
         """How jobs are held just now: changes once, when an upgrade is finalized."""
         self._clock = clock
         self._jobs = Records(keyspace, JOBS, Job, key=("id",))
-        self._control = Records(keyspace, JOB_CONTROL, JobControl, key=("id",))
-        self._ended = Records(keyspace, JOBS_ENDED, JobControl, key=("id",))
+        self._control = control_records(keyspace, JOB_CONTROL)
+        self._ended = control_records(keyspace, JOBS_ENDED)
         self._progress = Records(keyspace, JOB_PROGRESS, JobProgress, key=("id",))
 
     def open_span(self) -> Span:
@@ -219,7 +220,9 @@ class Jobs:
             self._control.put(txn, replace(control, attempts=0))
         self._progress.put(txn, progress)
 
-    def step(self, txn: Transaction, fence: Fence, state: JobState, *, error: str = "") -> Fence | None:
+    def step(
+        self, txn: Transaction, fence: Fence, state: JobState, *, error: JobError | None = None
+    ) -> Fence | None:
         """Takes a run to its next state; returns the fence it goes on with, None if it is over."""
         control = self.fenced(txn, fence)
         check_step(fence.job, control.state, state)
@@ -234,7 +237,7 @@ class Jobs:
         self._control.put(txn, _unclaimed(control))
         return None
 
-    def retry(self, txn: Transaction, fence: Fence, *, error: str, retry_at: Timestamp) -> None:
+    def retry(self, txn: Transaction, fence: Fence, *, error: JobError, retry_at: Timestamp) -> None:
         """Gives a run's claim up for now: somebody may take it again after `retry_at`."""
         control = _with_error(self.fenced(txn, fence), error)
         state = JobState.PENDING if control.state is JobState.RUNNING else control.state
@@ -285,12 +288,8 @@ def _unclaimed(control: JobControl) -> JobControl:
     )
 
 
-def _with_error(control: JobControl, error: str) -> JobControl:
-    if not error:
+def _with_error(control: JobControl, error: JobError | None) -> JobControl:
+    if error is None:
         return control
-    errors = (*control.errors, _cut(error, PAST_ERROR_CHARS_MAX))[-ERRORS_MAX:]
-    return replace(control, error=_cut(error, ERROR_CHARS_MAX), errors=errors)
-
-
-def _cut(text: str, chars_max: int) -> str:
-    return text if len(text) <= chars_max else f"{text[: chars_max - 1]}…"
+    errors = (*control.errors, error.cut(PAST_ERROR_CHARS_MAX))[-ERRORS_MAX:]
+    return replace(control, error=error.cut(ERROR_CHARS_MAX), errors=errors)

@@ -12,7 +12,7 @@ the job's number and how to look.
 Invariant (job-outcome): who waited for a job is told what the job came to, or that this is not known.
 
 Walk: `sql.statements.jobs.waiting_statements`, `sql.statements.jobs.job_statements` and
-`schema_change.changer` call `await_jobs`, inside `outcome_of`.
+`schema_change.changer` call `await_jobs`, inside `outcome_of`, then `failure_of` if the job did not succeed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,12 +20,17 @@ from contextlib import contextmanager
 
 from tenure.base.errors import (
     BaseMoved,
+    JobFailed,
     OutcomeUnknown,
+    QueryCanceled,
     RetryError,
     SessionLost,
     SnapshotTooOld,
     StoreError,
+    TenureError,
+    UserError,
 )
+from tenure.cluster.jobs.job_records import JobControl
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import Jobs
 from tenure.kv.follower import ChangeWait
@@ -112,6 +117,20 @@ class _Wait:
         self._check()
         with self._store.env.waiting():
             self._store.env.sleep(AWAY_PAUSE_SECONDS)
+
+
+def failure_of(id: int, control: JobControl | None) -> TenureError:
+    """What a statement raises that waited for a job which did not succeed."""
+    if control is None:
+        return UserError(f"nothing is known any more of job {id}")
+    if control.canceled:
+        return QueryCanceled(f"job {id} was canceled")
+    failures = [each for each in control.errors if not each.is_passing]
+    if len(failures) > 1:
+        return failures[0].failed()  # the others befell the revert
+    if control.error is not None:
+        return control.error.failed()
+    return JobFailed(f"job {id} was {control.state.value}", sqlstate=TenureError.sqlstate)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def running_status(
     if control.attempts and control.retry_at:
         until = datetime.fromtimestamp(micros_of(control.retry_at) / 1_000_000, UTC)
         count = f"{control.attempts} attempt{'' if control.attempts == 1 else 's'}"
-        why = f": {control.errors[-1]}" if control.errors else ""
+        why = f": {control.errors[-1].text}" if control.errors else ""
         return f"waits until {until:%H:%M:%S} UTC to be tried again, after {count} that failed{why}"
     if is_lacking(control):
         waits = f"waits for a process with {', '.join(control.needs)}"

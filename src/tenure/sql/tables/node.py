@@ -140,7 +140,7 @@ def jobs_at(reader: TableReader, source: Transaction | Snapshot) -> Rows:
                 time_of(control.finished_at),
                 fraction(control, progress),
                 control.run,
-                control.error or None,
+                control.error_text or None,
                 control.claim_instance if control.claim != NOBODY else None,
             )
 

@@ -125,7 +125,7 @@ def _jobs(reader: TableReader) -> Rows:
             time_of(control.started_at),
             time_of(control.finished_at),
             fraction(control, progress),
-            control.error or None,
+            control.error_text or None,
         )
 
 

@@ -1,6 +1,7 @@
 """What a job is doing, in words."""
 
 from tenure.base.timestamp import from_micros
+from tenure.cluster.jobs.job_errors import JobError
 from tenure.cluster.jobs.job_records import JobControl, JobProgress
 from tenure.cluster.jobs.job_states import JobState
 from tenure.kv.records import replace
@@ -24,7 +25,9 @@ def test_one_that_is_to_be_tried_again_says_when() -> None:
     control = JobControl(1, "work", attempts=2, retry_at=from_micros(3_723_000_000), needs=("spark",))
     said = "waits until 01:02:03 UTC to be tried again, after 2 attempts that failed"
     assert running_status(control, PROGRESS, "no Java") == said
-    control = replace(control, errors=("the first", "the last"))
+    control = replace(
+        control, errors=tuple(JobError(each, is_passing=True) for each in ("the first", "the last"))
+    )
     assert running_status(control, PROGRESS, "no Java") == f"{said}: the last"
 
 

@@ -31,14 +31,14 @@ from tenure.bulk.importing.records import CSV, NDJSON, PARQUET, CsvOptions, Impo
 from tenure.bulk.lakes import Lake
 from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import Table, TypeRef, visible
-from tenure.cluster.jobs.job_waits import outcome_of
+from tenure.cluster.jobs.job_waits import failure_of, outcome_of
 from tenure.expr.types.type_names import type_of
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner, WordsPlanner
 from tenure.sql.execution.statement import Control
 from tenure.sql.session.answers import Answer, ResultColumn
 from tenure.sql.statements.dml.writes import refuse_system
-from tenure.sql.statements.jobs.waiting_statements import await_end, create_job, failure_of, require_superuser
+from tenure.sql.statements.jobs.waiting_statements import await_end, create_job, require_superuser
 from tenure.sql.text.tenure_statements import TokenReader
 
 if TYPE_CHECKING:

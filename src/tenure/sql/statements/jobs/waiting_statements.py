@@ -8,26 +8,21 @@ the statement had failed with it. A job that no process can run is not waited fo
 creation on, trouble with the store means that the outcome is not known (40003), never that there was none.
 
 Walk: `statements.jobs.exporting` -> `create_job`, `await_job`; `statements.jobs.importing` -> `create_job`,
-`await_end`, `failure_of`; all wait by `cluster.jobs.job_waits`.
+`await_end`; all wait by `cluster.jobs.job_waits`.
 """
 
-import re
 from collections.abc import Callable
 
 from tenure.base.errors import (
     IllegalStep,
     InsufficientPrivilege,
-    JobFailed,
     NoSuitableProcess,
     OutcomeUnknown,
-    QueryCanceled,
     TenureError,
-    UserError,
 )
-from tenure.cluster.jobs.job_records import DETAIL, JobControl
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import Job
-from tenure.cluster.jobs.job_waits import outcome_of, unknown
+from tenure.cluster.jobs.job_waits import failure_of, outcome_of, unknown
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.pipeline.masters import is_about_master
@@ -43,8 +38,6 @@ store or at Spark's master, and the client is to be told within a second. It pub
 
 PATIENCE_SECONDS = 30.0
 """How long a statement waits for a process that this node cannot start: others may be able to, in turn."""
-
-_WITH_SQLSTATE = re.compile(r"([0-9A-Z]{5}) (.*)", re.DOTALL)
 
 
 def create_job(execution: Execution, start: Callable[[Transaction], Job]) -> int:
@@ -98,9 +91,9 @@ class _Patience:
 
     def look(self, snapshot: Snapshot) -> None:
         control, trouble = self._services.jobs.control(snapshot, self._id), self._services.spark_trouble()
-        if control is not None and control.attempts and is_about_master(control.errors[-1]):
+        if control is not None and control.attempts and is_about_master(control.errors[-1].message):
             if self._services.env.monotonic() >= self._began + PATIENCE_SECONDS:
-                raise NoSuitableProcess(f"job {self._id} waits for Spark: {control.errors[-1]}")
+                raise NoSuitableProcess(f"job {self._id} waits for Spark: {control.errors[-1].message}")
             return
         if control is None or not is_lacking(control) or not trouble:
             self._lost_at = None
@@ -143,17 +136,6 @@ def cancel_job(execution: Execution, id: int) -> bool:
         with services.env.waiting():
             services.env.sleep(LOOK_SECONDS)
     return True
-
-
-def failure_of(id: int, control: JobControl | None) -> TenureError:
-    if control is None:
-        return UserError(f"nothing is known any more of job {id}")
-    if control.canceled:
-        return QueryCanceled(f"job {id} was canceled")
-    described = control.error or f"job {id} was {control.state.value}"
-    found = _WITH_SQLSTATE.fullmatch(described)
-    message, _, detail = (found[2] if found else described).partition(DETAIL)
-    return JobFailed(message, sqlstate=found[1] if found else TenureError.sqlstate, detail=detail)
 
 
 def require_superuser(session: SessionState, what: str) -> None:
