@@ -75,6 +75,10 @@ class RefreshSpans:
             together.spans += reads.spans
         self.apart = {at: together}
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self.points or self.spans or self.present or self.apart)
+
     def mark(self) -> Reads:
         return Reads(len(self.points), len(self.spans))
 

@@ -48,6 +48,7 @@ from tenure.kv.commits import Committer, failure
 from tenure.kv.committed_children import Landed
 from tenure.kv.keys import Span
 from tenure.kv.reads import Reads, RefreshSpans
+from tenure.kv.rows_ahead import RowsAhead
 from tenure.kv.scope import ReadAhead, Scope, TransactionState, values_at
 from tenure.kv.snapshot import judge_retryable, marks, page_rows
 from tenure.kv.view import ReadView
@@ -83,14 +84,11 @@ class Transaction:
         self._read_at = None if known is None else known.at
         self._known = None if known is None else dict(known.values)
         """If it started from what is known: that, and what it has read by key since."""
-        self._ahead: dict[bytes, bytes | None] = {}
-        """What was read ahead and not asked for yet: it does not count as read."""
-        self._reads = RefreshSpans(self._keyspace)
-        self._absences = Absences(self._keyspace)
+        self._ahead, self._reads = RowsAhead(), RefreshSpans(self._keyspace)
+        self._absences, self._landed = Absences(self._keyspace), Landed()
         self._buffer = buffer = Buffer(limits)
         self._writes, self.check_rows, self.forget_writes = buffer.writes, buffer.check_rows, buffer.forget
         self.account_to = buffer.account_to
-        self._landed = Landed()
         self._result: Outcome | TenureError | None = None
         """What came of a submit."""
         self.take_back: Callable[[TenureError], bool] = lambda error: False
@@ -138,10 +136,7 @@ class Transaction:
                 return landed.value
         if self._known is not None and key in self._known:
             return self._known[key]
-        if key in self._ahead:
-            value = self._ahead.pop(key)
-        else:
-            value = self._stored(key, flushed_at)
+        value = self._ahead.take(key, lambda: self._stored(key, flushed_at))
         if self._known is not None:
             self._known[key] = value
         return value
@@ -153,7 +148,7 @@ class Transaction:
     def read_ahead(self, keys: Iterable[bytes]) -> None:
         """Reads keys together that `get` is about to be asked for one by one."""
         assert self.state is TransactionState.OPEN, "the transaction is over"
-        wanted = [key for key in keys if key not in self._ahead]
+        wanted = self._ahead.missing(keys)
         assert all(map(self._keyspace.owns, wanted)), "a key of another tenant"
         self._ahead |= bases.get_many(
             self._engine, self._keyspace, self._bases, wanted, self._asked_at, self._accepting(ZERO_AT)
@@ -204,11 +199,14 @@ class Transaction:
 
         Where only a look can tell, it looks at once, and raises here.
         """
-        is_alone = self._parent is None and self._known is None and not self._landed.revisions
-        if is_alone and key not in self._writes and self._bases.of(key[:HEAD_BYTES]) is None:
+        if self._is_alone and key not in self._writes and self._bases.of(key[:HEAD_BYTES]) is None:
             self._absences.expect(key, taken)
         elif self.get(key) is not None:
             raise taken()
+
+    @property
+    def _is_alone(self) -> bool:
+        return self._parent is None and self._known is None and not self._landed.revisions
 
     def check_absent(self) -> None:
         """Looks now for what was counted on: for whoever fails later, and must say first what came first."""
@@ -357,13 +355,17 @@ class Transaction:
     def refresh(self) -> None:
         """Moves `read_at` up to the store clock if all that was read is unchanged; else RetryError."""
         assert self.state is TransactionState.OPEN, "the transaction is over"
+        if self._reads.is_empty and self._is_alone:
+            self._read_at = None  # its next read brings the time: that spares a round trip
+            self._ahead.clear()
+            return
         self._check_views()
         clock_at, failed = self._engine.check(self._as_commit())
         if failed is not None:
             raise failure(failed)
         self._reads.holding(clock_at)
         self._known = None  # what was given but not read is not proved
-        self._ahead.clear()
+        self._ahead.keep_only(() if self._landed.revisions else self._reads.points)
         self._read_from(clock_at)
 
     def _check_views(self) -> None:
@@ -383,10 +385,8 @@ class Transaction:
         self._check_may_commit()
         try:
             self._settle_reads()
-            if self.has_writes:
-                outcome = self._committer.commit(self._as_commit(), check)
-            else:
-                outcome = self._prove_reads()
+            commit = self._committer.commit
+            outcome = commit(self._as_commit(), check) if self.has_writes else self._prove_reads()
         except BaseException:
             self._end(TransactionState.ENDED)
             raise

@@ -83,6 +83,10 @@ class RowLocks:
         missed = set(wanted).difference(got) if len(got) < len(wanted) else ()
         return AcquiredLock([name for name in names if name not in missed], has_waited)
 
+    def holds(self, owner: LockOwner, keys: Iterable[bytes], mode: LockMode = LockMode.EXCLUSIVE) -> bool:
+        """Whether it has locked all of these rows already."""
+        return not _wanted(map(_name, keys), self._held.get(owner, {}), mode)
+
     def try_acquire(
         self, owner: LockOwner, keys: Iterable[bytes], mode: LockMode = LockMode.EXCLUSIVE
     ) -> bool:

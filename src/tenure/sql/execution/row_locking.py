@@ -68,7 +68,7 @@ def settled(
     passing = Passing(execution, query)
     relation = "" if target is None else target.name
     queues = _queues(query, target)
-    if known:
+    if known and not holds(execution, known):
         acquire(execution, known, relation=relation)
         freshen(execution)
     for _ in range(ROUNDS_MAX):
@@ -206,6 +206,12 @@ def acquire(
             canceled=how.canceled,
             relation=relation,
         ).keys
+
+
+def holds(execution: Execution, keys: Sequence[bytes]) -> bool:
+    """Whether the transaction has locked these rows before: then nobody has changed them since."""
+    session = execution.session
+    return session.services.locks.holds(session.locks.owner_in(execution.block), keys)
 
 
 def await_hold(execution: Execution, table: Table) -> None:

@@ -76,19 +76,24 @@ class ScanRows(RowNode):
         if is_reverse:
             prefixes.reverse()
         if access.is_point:
-            return _points(run, keyed, prefixes)
+            return _points(run, [keyed.prefix(each) for each in prefixes], wanted)
         spans = (access.span(run, keyed, prefix) for prefix in prefixes)
         return chain.from_iterable(_scan(run, span, is_reverse, wanted) for span in spans if span is not None)
 
 
-def _points(run: QueryRun, keyed: CompiledIndex, prefixes: list[Tuple]) -> Entries:
-    for prefix in prefixes:
-        key = keyed.prefix(prefix)
-        value = run.source.get(key)
-        if value is not None:
-            if run.read is not None:
-                run.read(len(value))
-            yield key, value
+def _points(run: QueryRun, keys: list[bytes], wanted: int | None) -> Entries:
+    """Several are read together: each read of a store in PostgreSQL is a round trip."""
+    first, size = 0, BATCH_ROWS if wanted is None else max(1, min(wanted, BATCH_ROWS))
+    while batch := keys[first : first + size]:
+        if len(batch) > 1:
+            run.source.read_ahead(batch)
+        for key in batch:
+            value = run.source.get(key)
+            if value is not None:
+                if run.read is not None:
+                    run.read(len(value))
+                yield key, value
+        first, size = first + size, min(size * PAGE_GROWTH, BATCH_ROWS)
 
 
 def _scan(run: QueryRun, span: Span, is_reverse: bool, wanted: int | None) -> Entries:
