@@ -1,10 +1,10 @@
-"""Sessions and jobs on real processes, for a few seconds on each engine; `make faults` runs them longer."""
+"""Sessions and jobs on real processes, a few seconds; `make faults`: longer, on both engines."""
 
 import pytest
 
 from tests.faults import dead_sessions, job_kills, job_stops, job_upgrade, many_nodes
 from tests.faults.harness import Run
-from tests.faults.smoke import both_engines, holds
+from tests.faults.smoke import both_engines, holds, one_engine
 
 SECONDS = 1.5
 
@@ -14,13 +14,13 @@ pytestmark = [
 
 
 @pytest.mark.invariant("I26")
-@both_engines
+@one_engine("sqlite", scenario="jobs_kill")
 def test_kill_9_repeats_and_loses_no_effect_and_jobs_are_adopted_within_ttl_and_two_seconds(run: Run) -> None:
     holds(job_kills.jobs_kill(run))
 
 
 @pytest.mark.invariant("I20")
-@both_engines
+@one_engine("sqlite", scenario="jobs_stop")
 def test_sigstop_for_half_1_1_and_5_ttls_repeats_no_effect_and_revives_no_session(run: Run) -> None:
     holds(job_stops.jobs_stop(run))
 
@@ -32,7 +32,7 @@ def test_a_store_restarted_under_load_repeats_and_loses_no_effect(run: Run) -> N
 
 
 @pytest.mark.invariant("I25")
-@both_engines
+@one_engine("sqlite", scenario="jobs_control")
 def test_pause_resume_and_cancel_under_kills_make_legal_steps_and_revert_the_canceled(run: Run) -> None:
     holds(job_kills.jobs_control(run))
 
@@ -58,6 +58,6 @@ def test_10000_claims_under_one_session_write_nothing(run: Run) -> None:
     holds(many_nodes.claims_cost_nothing(run))
 
 
-@both_engines
+@one_engine("sqlite", scenario="jobs_upgrade")
 def test_a_rolling_upgrade_under_load_repeats_and_loses_no_effect(run: Run) -> None:
     holds(job_upgrade.jobs_upgrade(run))
