@@ -23,7 +23,7 @@ from tenure.kv.encoding import decode
 from tenure.kv.keys import Keyspace
 from tenure.kv.store import DEFAULT_TENANT, Store
 from tenure.kv.transaction import Transaction
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.postgres import PostgresEngine
 
@@ -75,7 +75,7 @@ def serve(duty: Duty, pipe: "Connection[Any, Any]", counter: Any) -> None:
     logging.disable(logging.CRITICAL)  # as the peer: a lost claim is expected here, and counted
     report = Report(pipe, counter)
     kinds = {KIND: JobKind(lambda run: _work(run, duty, report))}
-    node = Node(duty.address, SystemEnv(), settings=settings, kinds=kinds)
+    node = Node(NodeOptions(duty.address, settings=settings, kinds=kinds), SystemEnv())
     report.ready()
     report.await_stop()
     node.stop()

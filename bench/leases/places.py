@@ -29,7 +29,7 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.storage.addresses import SQLITE_PREFIX
 
 DATABASES, TABLES = 200, 40_000
@@ -113,7 +113,10 @@ def nodes(count: int, *, settings: Settings | None = None) -> Iterator[list[Node
         try:
             for _ in range(count):
                 started.append(
-                    Node(SQLITE_PREFIX + path, SystemEnv(), settings=settings or Settings(DEFINITIONS))
+                    Node(
+                        NodeOptions(SQLITE_PREFIX + path, settings=settings or Settings(DEFINITIONS)),
+                        SystemEnv(),
+                    )
                 )
             yield started
         finally:

@@ -34,15 +34,15 @@ from tenure.base.settings import LEASE_DURATION, LEASE_POLL_INTERVAL, LIVENESS_T
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
-from tenure.catalog.expiring_leases.descriptor_leases import LOOK, RENEWAL, DescriptorLeases
-from tenure.catalog.expiring_leases.expiring_scheme import ExpiringLeases
 from tenure.catalog.leases.blockers import SchemaLeaseTable
-from tenure.catalog.leases.expiring_lease_rows import OldLeaseRows
 from tenure.catalog.leases.lease_rows import LeaseRows
 from tenure.catalog.leases.node_leases import Leases
 from tenure.catalog.leases.wait_records import WaitRecords
 from tenure.cluster.sessions.deaths import SPACING_SECONDS, Deaths
 from tenure.kv.keys import OLD_LEASES, SCHEMA_LEASES
+from tenure.version_one.descriptor_leases import LOOK, RENEWAL, DescriptorLeases
+from tenure.version_one.expiring_lease_rows import OldLeaseRows
+from tenure.version_one.expiring_scheme import ExpiringLeases
 
 NODES, NODES_QUICK = 300, 6
 FULL = 3

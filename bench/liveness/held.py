@@ -23,7 +23,7 @@ from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.keys import EXPIRATIONS
 from tenure.kv.transaction import Transaction
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.storage.addresses import SQLITE_PREFIX
 
 KIND = "bench"
@@ -41,10 +41,10 @@ def run(quick: bool) -> list[Ratio]:
 def _held(jobs: int, seconds: float) -> Ratio:
     with store_path() as path:
         address, env = SQLITE_PREFIX + path, SystemEnv()
-        holder = Node(address, env, settings=SETTINGS)  # it runs nothing: its claims just stand
+        holder = Node(NodeOptions(address, settings=SETTINGS), env)  # it runs nothing: its claims just stand
         try:
             _claim(holder, jobs)
-            waiting = Node(address, env, settings=SETTINGS, kinds={KIND: JobKind(_must_not_run)})
+            waiting = Node(NodeOptions(address, settings=SETTINGS, kinds={KIND: JobKind(_must_not_run)}), env)
             try:
                 beats, others = _count_writes(holder, seconds)
             finally:

@@ -28,7 +28,7 @@ from tenure.base.machine_memory import settle_allocator
 from tenure.base.process_ending import DRAIN_SECONDS, Ending
 from tenure.cluster.sessions.versions import OLDEST, PROGRAM
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.pipeline import masters
 from tenure.pipeline.masters import check_master
 from tenure.pipeline.starter import Process, spawn
@@ -230,15 +230,17 @@ def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     start_worker = partial(_start_worker, options)
     node = Node(
-        options.store,
+        NodeOptions(
+            options.store,
+            version=options.compat_version,
+            listen=listen,
+            lake=options.lake,
+            files=options.files,
+            endpoints=tuple(options.s3_endpoint),
+            has_implicit_credentials=options.s3_implicit,
+            start_worker=start_worker,
+        ),
         env,
-        version=options.compat_version,
-        listen=listen,
-        lake=options.lake,
-        files=options.files,
-        endpoints=tuple(options.s3_endpoint),
-        has_implicit_credentials=options.s3_implicit,
-        start_worker=start_worker,
     )
     try:
         instance = node.liveness.session().id.instance

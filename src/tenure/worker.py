@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tenure.base.env import Env
 from tenure.base.errors import MasterUnreachable
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.pipeline.tasks import Tasks
 from tenure.processes import on_command_line
 from tenure.storage.addresses import creation_note, redacted
@@ -44,14 +44,16 @@ def run(options: Namespace, env: Env) -> None:
     opening = env.spawn("spark", spark.open)
     try:
         node = Node(
-            options.store,
+            NodeOptions(
+                options.store,
+                version=options.compat_version,
+                lake=options.lake,
+                files=options.files,
+                endpoints=tuple(options.s3_endpoint),
+                has_implicit_credentials=options.s3_implicit,
+                spark=spark.tasks,
+            ),
             env,
-            version=options.compat_version,
-            lake=options.lake,
-            files=options.files,
-            endpoints=tuple(options.s3_endpoint),
-            has_implicit_credentials=options.s3_implicit,
-            spark=spark.tasks,
         )
         try:
             opening.join()

@@ -13,7 +13,7 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tests import postgres_server
 
 
@@ -23,7 +23,10 @@ class Cluster:
     def __init__(self, address: str, undo: ExitStack, settings: Settings | None = None) -> None:
         self.nodes = []
         for _ in range(2):
-            node = Node(address, SystemEnv(), settings=settings, listen=Listen(port=0))
+            node = Node(
+                NodeOptions(address, settings=settings or Settings(DEFINITIONS), listen=Listen(port=0)),
+                SystemEnv(),
+            )
             undo.callback(node.stop)
             self.nodes.append(node)
         self._undo = undo
@@ -78,6 +81,6 @@ def impatient(tmp_path: Path) -> Iterator[Cluster]:
 def lone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node by itself."""
     directory: Path = tmp_path_factory.mktemp("lone")
-    node = Node(f"sqlite:{directory}/store.db", SystemEnv(), listen=Listen(port=0))
+    node = Node(NodeOptions(f"sqlite:{directory}/store.db", listen=Listen(port=0)), SystemEnv())
     yield node
     node.stop()

@@ -9,7 +9,7 @@ import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tests.postgres_server import BIN
 
 PGBENCH = BIN / "pgbench"
@@ -18,7 +18,7 @@ PGBENCH = BIN / "pgbench"
 @pytest.fixture(scope="module")
 def arguments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     directory: Path = tmp_path_factory.mktemp("pgbench")
-    node = Node(f"sqlite:{directory}/store.db", SystemEnv(), listen=Listen(port=0))
+    node = Node(NodeOptions(f"sqlite:{directory}/store.db", listen=Listen(port=0)), SystemEnv())
     assert node.front is not None
     given = ["-h", node.front.host, "-p", str(node.front.port), "-U", "root", "defaultdb"]
     _pgbench("-i", "-s", "1", "-q", *given)

@@ -9,11 +9,7 @@ from tenure.catalog.bootstrap import bootstrap
 from tenure.catalog.changes.publisher import Publisher
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, place_of, replace
-from tenure.catalog.expiring_leases.descriptor_leases import DescriptorLeases
-from tenure.catalog.expiring_leases.expiring_scheme import ExpiringLeases
-from tenure.catalog.expiring_leases.mixed_scheme import MixedLeases
-from tenure.catalog.leases.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
-from tenure.catalog.leases.expiring_lease_rows import OldLeaseRow, OldLeaseRows
+from tenure.catalog.leases.blockers import LeaseTable, SchemaLeaseTable
 from tenure.catalog.leases.holder_eviction import Holders
 from tenure.catalog.leases.lease_rows import LeaseRows
 from tenure.catalog.leases.lease_scheme import LeaseScheme
@@ -22,13 +18,19 @@ from tenure.catalog.leases.node_leases import Leases
 from tenure.catalog.leases.uses import Use
 from tenure.catalog.leases.wait_records import WaitRecords
 from tenure.cluster.sessions.deaths import Deaths
-from tenure.cluster.sessions.expiring_liveness import OldHeartbeats, OldLiveness
 from tenure.cluster.sessions.liveness import Liveness
 from tenure.cluster.sessions.session_records import Sessions
 from tenure.cluster.sessions.versions import Versions
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Engine
+from tenure.version_one.descriptor_leases import DescriptorLeases
+from tenure.version_one.expiring_lease_rows import OldLeaseRow, OldLeaseRows
+from tenure.version_one.expiring_lease_table import ExpiringLeaseTable
+from tenure.version_one.expiring_scheme import ExpiringLeases
+from tenure.version_one.mixed_scheme import MixedLeases
+from tenure.version_one.old_heartbeats import OldHeartbeats
+from tenure.version_one.old_liveness import OldLiveness
 from tests.unit.table.tables import table
 
 TABLE = 200

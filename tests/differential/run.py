@@ -20,7 +20,7 @@ import psycopg
 
 from tenure.base.env import SystemEnv
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tests.differential import scripts, world
 from tests.differential.batches import Batch, Batches
 from tests.differential.comparison import Verdict, verdict
@@ -90,7 +90,7 @@ def both_sides(server: Server) -> Iterator[tuple[Side, Side]]:
             f"CREATE DATABASE {DATABASE} TEMPLATE template0 LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8'"
         )
     with TemporaryDirectory() as directory:
-        node = Node(f"sqlite:{Path(directory) / 'store.db'}", SystemEnv(), listen=Listen(port=0))
+        node = Node(NodeOptions(f"sqlite:{Path(directory) / 'store.db'}", listen=Listen(port=0)), SystemEnv())
         assert node.front is not None
         log = logging.getLogger("tenure")
         level = log.level

@@ -18,7 +18,7 @@ from tenure.base.env import SystemEnv
 from tenure.bulk.upkeep import Upkeep
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.table.lake.verifying import verify
 from tests.faults.bulk_worker import FAILURES_VARIABLE, PACE_VARIABLE, RANGE_ROWS_VARIABLE
 from tests.faults.harness import Place, Result, Run, wait_for
@@ -58,11 +58,8 @@ class BulkFleet(Processes):
         self._at = ("--store", self.place.address, "--lake", lake, "--files", str(self.files))
         self._instances: dict[int, str] = {}
         self.node = Node(
-            self.place.address,
+            NodeOptions(self.place.address, listen=Listen(port=0), lake=lake, files=str(self.files)),
             SystemEnv(),
-            listen=Listen(port=0),
-            lake=lake,
-            files=str(self.files),
         )
         assert self.node.lake is not None
         self.lake = self.node.lake

@@ -1,6 +1,6 @@
 """A rolling upgrade under load: nodes of version 1 are replaced one by one, then it is finalized.
 
-Until then a job is held in both ways (see `cluster.sessions.expiring_liveness`), and taken over across
+Until then a job is held in both ways (see `version_one.old_claims`), and taken over across
 versions: some nodes are drained, some are killed. What sessions alone would show does not hold for version 1,
 so this judges by effects, states and run numbers.
 

@@ -32,7 +32,7 @@ from tenure.cluster.sessions import deaths
 from tenure.cluster.sessions.session_records import SessionId
 from tenure.cluster.sessions.versions import PROGRAM
 from tenure.kv.transaction import Transaction
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tests.faults.job_history import Done, Order, decode_done, decode_order, effect_key, effect_value
 from tests.faults.log import Log
 
@@ -82,11 +82,10 @@ class JobWorker:
             try:
                 kinds = {KIND: JobKind(self._count, self._uncount)}
                 return Node(
-                    arguments.store,
+                    NodeOptions(
+                        arguments.store, settings=settings, kinds=kinds, version=arguments.compat_version
+                    ),
                     SystemEnv(),
-                    settings=settings,
-                    kinds=kinds,
-                    version=arguments.compat_version,
                 )
             except (Unavailable, OutcomeUnknown):
                 if time.monotonic() > give_up:

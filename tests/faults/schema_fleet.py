@@ -33,7 +33,7 @@ from tenure.catalog.descriptors.elements import is_finished
 from tenure.catalog.leases.lease_rows import LeaseRow, LeaseRows
 from tenure.expr.functions.function import Context
 from tenure.kv.snapshot import Snapshot
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.table.consistency import check_indexes
 from tenure.table.rows import Layout, Layouts
 from tests.faults.checker import Verdict
@@ -95,7 +95,9 @@ class SchemaFleet(JobFleet):
 
     def open_node(self) -> Node:
         """A node in this very process."""
-        return Node(self.place.address, SystemEnv(), settings=settings_of(Namespace(**self._times)))
+        return Node(
+            NodeOptions(self.place.address, settings=settings_of(Namespace(**self._times))), SystemEnv()
+        )
 
     def changes_of(self, node: Node) -> ChangeWork:
         """Changes that a node in this process makes; they are logged and judged like the others'."""

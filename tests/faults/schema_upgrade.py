@@ -15,11 +15,11 @@ from typing import NamedTuple
 from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import Table, place_of, replace
-from tenure.catalog.leases.expiring_lease_rows import OldLeaseRows
 from tenure.cluster.sessions.versions import Versions
 from tenure.kv.transaction import Transaction
 from tenure.table.consistency import check_indexes
 from tenure.table.rows import Layouts
+from tenure.version_one.expiring_lease_rows import OldLeaseRows
 from tests.faults.harness import Result, Run, wait_for
 from tests.faults.job_fleet import HEARTBEAT_SECONDS, TTL_SECONDS, JobFleet
 from tests.faults.job_upgrade import FINALIZE_SECONDS_MAX, OLD, finalize, replace_node

@@ -26,7 +26,7 @@ from tenure.base.settings import DEFINITIONS, LEASE_DURATION, LIVENESS_HEARTBEAT
 from tenure.catalog.descriptors.definitions import ElementState, Goal, Index, KeyPart, Table, replace
 from tenure.catalog.leases.uses import Use
 from tenure.cluster.sessions.versions import PROGRAM
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.table.read import get
 from tenure.table.write import TableWriter
 from tests.faults.log import Log
@@ -81,7 +81,10 @@ class SchemaWorker:
         while True:
             try:
                 settings = Settings(DEFINITIONS, given)
-                return Node(arguments.store, SystemEnv(), settings=settings, version=arguments.compat_version)
+                return Node(
+                    NodeOptions(arguments.store, settings=settings, version=arguments.compat_version),
+                    SystemEnv(),
+                )
             except (Unavailable, OutcomeUnknown):
                 if time.monotonic() > give_up:
                     raise

@@ -36,7 +36,7 @@ from tenure.base.settings import (
 from tenure.catalog.leases.lease_pins import bound
 from tenure.catalog.leases.uses import Use
 from tenure.cluster.sessions.session_records import SessionId
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.storage.postgres import PostgresEngine
 from tenure.storage.sqlite import SqliteEngine
 from tests.faults.log import Log
@@ -84,7 +84,9 @@ class SchemaWorker:
         give_up = time.monotonic() + OPEN_SECONDS_MAX
         while True:
             try:
-                return Node(self._arguments.store, SystemEnv(), settings=settings_of(self._arguments))
+                return Node(
+                    NodeOptions(self._arguments.store, settings=settings_of(self._arguments)), SystemEnv()
+                )
             except (Unavailable, OutcomeUnknown):
                 if time.monotonic() > give_up:
                     raise

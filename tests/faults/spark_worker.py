@@ -28,7 +28,7 @@ from tenure.kv.records import Record, pack, unpack
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import DEFAULT_TENANT, Store
 from tenure.kv.transaction import Transaction
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.pipeline.lazy_spark import LazySpark
 from tenure.pipeline.tasks import SPARK, Attempt, status
 from tenure.worker import cache_directory
@@ -119,7 +119,9 @@ def main() -> None:
         env, master=arguments.master, cache_directory=cache_directory(os.environ), python_path=sys.path[:1]
     )
     settings = Settings(DEFINITIONS, {LIVENESS_TTL: arguments.ttl, LIVENESS_HEARTBEAT: arguments.heartbeat})
-    node = Node(arguments.store, env, settings=settings, kinds=kinds(spark, log), spark=spark.tasks)
+    node = Node(
+        NodeOptions(arguments.store, settings=settings, kinds=kinds(spark, log), spark=spark.tasks), env
+    )
     log.write("start", session=node.liveness.session().id)
     stopping.wait()
     node.stop()

@@ -13,7 +13,7 @@ from tenure.bulk import flush
 from tenure.bulk.lakes import Lake
 from tenure.cluster.jobs.job_states import JobState
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.pipeline import merge as merging
 from tenure.pipeline.merge import MergeRequest, merge
 from tenure.pipeline.merge_tasks import MergedRange, merge_range
@@ -56,11 +56,13 @@ class Served:
     def __init__(self, directory: Path, spark: SparkSessions) -> None:
         self.env = SystemEnv()
         self.node = Node(
-            f"sqlite:{directory}/store.db",
+            NodeOptions(
+                f"sqlite:{directory}/store.db",
+                listen=Listen(port=0),
+                lake=str(directory / "lake"),
+                spark=spark.tasks,
+            ),
             self.env,
-            listen=Listen(port=0),
-            lake=str(directory / "lake"),
-            spark=spark.tasks,
         )
         assert self.node.front is not None and self.node.lake is not None
         self.lake: Lake = self.node.lake

@@ -7,7 +7,7 @@ import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tests.spark_sessions import SparkSessions
 from tests.unit.bulk.imports import Importing
 
@@ -17,12 +17,14 @@ ROWS = 20_000
 @pytest.fixture
 def importing(spark_sessions: SparkSessions, tmp_path: Path) -> Iterator[Importing]:
     node = Node(
-        f"sqlite:{tmp_path}/store.db",
+        NodeOptions(
+            f"sqlite:{tmp_path}/store.db",
+            listen=Listen(port=0),
+            lake=str(tmp_path / "lake"),
+            files=str(tmp_path / "files"),
+            spark=spark_sessions.tasks,
+        ),
         SystemEnv(),
-        listen=Listen(port=0),
-        lake=str(tmp_path / "lake"),
-        files=str(tmp_path / "files"),
-        spark=spark_sessions.tasks,
     )
     try:
         made = Importing(node, tmp_path)

@@ -7,7 +7,7 @@ import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tests.spark_sessions import SparkSessions
 from tests.unit.bulk.fills import Filling
 
@@ -19,12 +19,14 @@ def t(spark_sessions: SparkSessions, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("tenure.pipeline.scan.TASK_ROWS", ROWS // 4)
     monkeypatch.setattr("tenure.pipeline.scan.CUT_ROWS", ROWS // 8)
     node = Node(
-        f"sqlite:{tmp_path}/store.db",
+        NodeOptions(
+            f"sqlite:{tmp_path}/store.db",
+            listen=Listen(port=0),
+            lake=str(tmp_path / "lake"),
+            files=str(tmp_path / "files"),
+            spark=spark_sessions.tasks,
+        ),
         SystemEnv(),
-        listen=Listen(port=0),
-        lake=str(tmp_path / "lake"),
-        files=str(tmp_path / "files"),
-        spark=spark_sessions.tasks,
     )
     try:
         made = Filling(node, tmp_path)

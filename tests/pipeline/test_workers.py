@@ -11,7 +11,7 @@ from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, 
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import Job
 from tenure.cluster.jobs.runs import JobKind
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.pipeline.starter import Process, spawn
 from tenure.worker import _work
 from tests.faults.spark_worker import KIND, Order, create, total_of
@@ -24,7 +24,7 @@ ENVIRON = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
 
 
 def has_spark(node: Node) -> list[tuple[str, ...]]:
-    instances = node._sessions.instances.scan(node.store.snapshot())
+    instances = node.cluster.sessions.instances.scan(node.store.snapshot())
     return [instance.has for instance in instances if instance.has]
 
 
@@ -32,7 +32,7 @@ def test_a_worker_says_when_it_is_ready_and_drains(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path}/store.db"
     command = [sys.executable, "-m", "tenure.cli", "worker", "--store", store, "--spark-master", "local[1]"]
     worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRON, cwd=tmp_path)
-    node = Node(store, SystemEnv(), settings=SETTINGS)
+    node = Node(NodeOptions(store, settings=SETTINGS), SystemEnv())
     try:
         assert worker.stdout is not None
         line = worker.stdout.readline()
@@ -64,7 +64,7 @@ def test_a_node_starts_a_worker_for_a_job_and_another_when_that_is_killed(tmp_pa
         return started[-1]
 
     kinds = {KIND: JobKind(lambda run: None)}
-    node = Node(store, SystemEnv(), settings=SETTINGS, kinds=kinds, start_worker=start)
+    node = Node(NodeOptions(store, settings=SETTINGS, kinds=kinds, start_worker=start), SystemEnv())
     try:
         order = Order(rounds=10, pace_seconds=0.1)
         job = create(node.store, node.jobs, order)
@@ -91,7 +91,7 @@ def fraction(node: Node, job: Job) -> float:
 
 
 def test_a_worker_that_has_nothing_to_do_for_long_enough_ends(tmp_path: Path) -> None:
-    node = Node(f"sqlite:{tmp_path}/store.db", SystemEnv())
+    node = Node(NodeOptions(f"sqlite:{tmp_path}/store.db"), SystemEnv())
     try:
         env = ManualEnv()
         _work(node, env, idle_seconds=300.0)

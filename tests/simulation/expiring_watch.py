@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from tenure.base.timestamp import Timestamp, to_text
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor
-from tenure.catalog.leases.expiring_lease_rows import OldLeaseRow, OldLeaseRows
 from tenure.kv.keys import DESCRIPTORS, OLD_LEASES, Keyspace
+from tenure.version_one.expiring_lease_rows import OldLeaseRow, OldLeaseRows
 from tests.simulation.expiring_trace import key_of
 from tests.simulation.lease_watch import is_one_step
 from tests.simulation.schema_trace import RowKey, SchemaTrace, UseRecord

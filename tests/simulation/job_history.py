@@ -10,7 +10,6 @@ from typing import NamedTuple, TypeVar
 from tenure.base.settings import VERSION
 from tenure.base.timestamp import Timestamp, add_seconds
 from tenure.cluster.jobs.job_table import JobControl, Jobs
-from tenure.cluster.sessions.expiring_liveness import OldHeartbeats
 from tenure.cluster.sessions.session_records import Instance, SessionId, Sessions
 from tenure.cluster.sessions.versions import OLDEST
 from tenure.cluster.settings import StoredSetting
@@ -31,6 +30,7 @@ from tenure.kv.keys import (
 )
 from tenure.kv.records import Records
 from tenure.storage.engine import HEAD_BYTES
+from tenure.version_one.old_heartbeats import OldHeartbeats
 from tests.simulation.job_trace import JobTrace
 from tests.simulation.labour import EFFECTS, TOTALS
 from tests.simulation.trace import Txn, Version, head

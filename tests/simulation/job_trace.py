@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tenure.base.errors import FenceLost
 from tenure.base.timestamp import Timestamp
-from tenure.cluster.jobs.claims import Claims, MixedClaims, OldClaims, SessionClaims
+from tenure.cluster.jobs.claims import Claims, SessionClaims
 from tenure.cluster.jobs.job_errors import JobError
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import Fence, JobControl, JobProgress, Jobs
@@ -26,6 +26,7 @@ from tenure.kv.encoding import decode
 from tenure.kv.keys import JOBS, SESSIONS, Keyspace
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import HEAD_BYTES, Commit, Group, Outcome
+from tenure.version_one.old_claims import MixedClaims, OldClaims
 from tests.simulation.hub import Machine
 from tests.simulation.trace import Trace, Txn, head
 from tests.simulation.tracing import TracingStore, TracingTransaction

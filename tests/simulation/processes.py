@@ -20,15 +20,17 @@ from typing import TYPE_CHECKING, cast
 from tenure.base.errors import TenureError
 from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import LIVENESS_TTL, VERSION
-from tenure.cluster.jobs.claims import Claims, MixedClaims, OldClaims, SessionClaims
+from tenure.cluster.jobs.claims import Claims, SessionClaims
 from tenure.cluster.jobs.job_retention import JobRetention
 from tenure.cluster.jobs.runner import JobRunner
-from tenure.cluster.sessions.expiring_liveness import OldHeartbeats, OldLiveness, reap_old
 from tenure.cluster.sessions.liveness import Liveness, NodeSession
 from tenure.cluster.sessions.session_records import Sessions
 from tenure.cluster.sessions.versions import OLDEST, PROGRAM, Versions
 from tenure.cluster.settings import ClusterSettings
 from tenure.kv.transaction import Transaction
+from tenure.version_one.old_claims import MixedClaims, OldClaims
+from tenure.version_one.old_heartbeats import OldHeartbeats
+from tenure.version_one.old_liveness import OldLiveness, reap_old
 from tests.simulation.job_trace import TracingDeaths, TracingJobs
 from tests.simulation.labour import Labour
 from tests.simulation.tracing import TracingStore

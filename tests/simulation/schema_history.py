@@ -10,7 +10,6 @@ from typing import NamedTuple
 from tenure.base.timestamp import Timestamp, add_seconds
 from tenure.catalog.descriptors.catalog_records import Catalog, NameEntry
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
-from tenure.catalog.leases.expiring_lease_rows import OldLeaseRows
 from tenure.catalog.leases.lease_rows import LeaseRows
 from tenure.cluster.jobs.job_table import JobControl, Jobs
 from tenure.cluster.sessions.session_records import SessionId, Sessions
@@ -26,6 +25,7 @@ from tenure.kv.keys import (
     SESSIONS,
     Keyspace,
 )
+from tenure.version_one.expiring_lease_rows import OldLeaseRows
 from tests.simulation.schema_trace import RowKey, SchemaTrace, UseRecord
 from tests.simulation.trace import Txn, Version, head
 

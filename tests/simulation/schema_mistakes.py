@@ -22,10 +22,8 @@ from tenure.catalog.descriptors.definitions import (
     replace,
 )
 from tenure.catalog.descriptors.name_entries import move_names
-from tenure.catalog.expiring_leases.expiring_scheme import ExpiringLeases
-from tenure.catalog.leases.blockers import ExpiringLeaseTable, SchemaLeaseTable
+from tenure.catalog.leases.blockers import SchemaLeaseTable
 from tenure.catalog.leases.catalog_cache import Cache, Key, Value
-from tenure.catalog.leases.expiring_lease_rows import OldLeaseRow, OldLeaseRows
 from tenure.catalog.leases.lease_generations import LeaseGenerations
 from tenure.catalog.leases.lease_pins import LeasePins, bound
 from tenure.catalog.leases.lease_rows import LeaseRow, LeaseRows
@@ -45,6 +43,9 @@ from tenure.schema_change.stages import work_before
 from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker
 from tenure.table.rows import Layout
+from tenure.version_one.expiring_lease_rows import OldLeaseRow, OldLeaseRows
+from tenure.version_one.expiring_lease_table import ExpiringLeaseTable
+from tenure.version_one.expiring_scheme import ExpiringLeases
 from tests.simulation import schema_processes
 from tests.simulation.job_mistakes import frontier_before_ack
 from tests.simulation.knobs import COMMIT_FAULTS, READ_FAULTS, SETTLE_FAULTS, Knobs

@@ -17,11 +17,11 @@ from tenure.base.settings import (
     LIVENESS_HEARTBEAT,
     LIVENESS_TTL,
 )
-from tenure.catalog.expiring_leases import descriptor_leases
 from tenure.cluster.jobs import attempts, execution, job_holders
 from tenure.cluster.sessions import deaths
 from tenure.schema_change import changer
 from tenure.table import backfill
+from tenure.version_one import descriptor_leases
 from tests.simulation import schema_predicates
 from tests.simulation.expiring_watch import ExpiringWatch
 from tests.simulation.knobs import Knobs

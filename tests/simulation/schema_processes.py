@@ -19,8 +19,7 @@ from tenure.base.settings import LIVENESS_TTL, Settings
 from tenure.catalog.bootstrap import bootstrap
 from tenure.catalog.changes.publisher import Publisher
 from tenure.catalog.descriptors.catalog_records import Catalog
-from tenure.catalog.leases.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
-from tenure.catalog.leases.expiring_lease_rows import OldLeaseRows
+from tenure.catalog.leases.blockers import LeaseTable, SchemaLeaseTable
 from tenure.catalog.leases.holder_eviction import Holders
 from tenure.catalog.leases.lease_rows import LeaseRows
 from tenure.catalog.leases.lease_waits import LeaseWaits
@@ -40,6 +39,8 @@ from tenure.schema_change.job import KIND, schema_change_kind
 from tenure.schema_change.work import Worker
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
+from tenure.version_one.expiring_lease_rows import OldLeaseRows
+from tenure.version_one.expiring_lease_table import ExpiringLeaseTable
 from tests.simulation.catalog_predicates import differences
 from tests.simulation.expiring_trace import TracingDescriptorLeases, TracingExpiring
 from tests.simulation.schema_changes import first_tables

@@ -10,11 +10,8 @@ from tenure.base.errors import RetryError, TooEarly
 from tenure.base.settings import LIVENESS_TTL, VERSION
 from tenure.base.timestamp import Timestamp, add_seconds
 from tenure.cluster import settings as settings_module
-from tenure.cluster.jobs.claims import MixedClaims, OldClaims
 from tenure.cluster.jobs.job_records import JobControl
 from tenure.cluster.jobs.job_table import Jobs
-from tenure.cluster.sessions import expiring_liveness
-from tenure.cluster.sessions.expiring_liveness import OldHeartbeats
 from tenure.cluster.sessions.liveness import Liveness, NodeSession
 from tenure.cluster.sessions.session_records import Instance, SessionId, Sessions
 from tenure.cluster.sessions.versions import Versions
@@ -26,6 +23,9 @@ from tenure.kv.records import replace
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
+from tenure.version_one import old_liveness
+from tenure.version_one.old_claims import MixedClaims, OldClaims
+from tenure.version_one.old_heartbeats import OldHeartbeats
 from tests.simulation.job_knobs import JobKnobs
 from tests.simulation.job_mistakes import ANY_HOLDER, changing_settings, often, sweeping
 from tests.simulation.knobs import Knobs
@@ -224,7 +224,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("older node joins a newer cluster", ((Versions, "join", join_always),), "jobs", upgrading),
     (
         "older instance removed by a look",
-        ((expiring_liveness, "_forget", forget_by_a_look),),
+        ((old_liveness, "_forget", forget_by_a_look),),
         "jobs",
         upgrading,
     ),

@@ -10,7 +10,7 @@ from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, 
 from tenure.cluster.jobs.runs import JobKind
 from tenure.cluster.sessions.session_records import Present, Sessions
 from tenure.kv.store import Store
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.storage.sqlite import SqliteEngine
 from tests.pipeline.waiting import await_true
 
@@ -47,7 +47,7 @@ class Outside:
 
     def start(self, kinds: Slow, *, ttl: float, heartbeat: float) -> Node:
         settings = Settings(DEFINITIONS, {LIVENESS_TTL: ttl, LIVENESS_HEARTBEAT: heartbeat})
-        return Node(f"sqlite:{self.path}", SystemEnv(), settings=settings, kinds=kinds)
+        return Node(NodeOptions(f"sqlite:{self.path}", settings=settings, kinds=kinds), SystemEnv())
 
 
 @pytest.fixture

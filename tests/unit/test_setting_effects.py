@@ -21,7 +21,7 @@ from tenure.kv.gaps import Gap
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import ChangeBatch, Watch
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.sql.duck.offload import Duck
 from tenure.storage.engine import Group
 from tenure.storage.sqlite import SqliteEngine
@@ -240,9 +240,12 @@ def test_what_is_read_when_a_node_starts(tmp_path: Path, monkeypatch: pytest.Mon
 
         return make
 
-    monkeypatch.setattr("tenure.node.LakeBases", noting(LakeBases))
-    monkeypatch.setattr("tenure.node.Duck", noting(Duck))
-    Node(f"sqlite:{tmp_path}/store.db", SystemEnv(), listen=Listen(port=0), lake=f"{tmp_path}/lake").stop()
+    monkeypatch.setattr("tenure.composition.table_layer.LakeBases", noting(LakeBases))
+    monkeypatch.setattr("tenure.composition.sql_layer.Duck", noting(Duck))
+    Node(
+        NodeOptions(f"sqlite:{tmp_path}/store.db", listen=Listen(port=0), lake=f"{tmp_path}/lake"),
+        SystemEnv(),
+    ).stop()
     assert made["LakeBases"]["cache_bytes"] == 2_000_000
     assert made["Duck"]["cache_bytes"] == 3_000_000
     assert made["Duck"]["memory_bytes"] == 99_000_000

@@ -17,7 +17,7 @@ import psycopg
 
 from tenure.base.env import SystemEnv
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tests.differential.sides import Statement
 from tests.differential.transactions.steps import Client
 from tests.postgres_server import Server
@@ -74,7 +74,7 @@ class Cluster:
     def _start(self) -> None:
         self._directory = TemporaryDirectory()
         store = f"sqlite:{Path(self._directory.name) / 'store.db'}"
-        self._nodes = [Node(store, SystemEnv(), listen=Listen(port=0)) for _ in range(self.size)]
+        self._nodes = [Node(NodeOptions(store, listen=Listen(port=0)), SystemEnv()) for _ in range(self.size)]
 
     def stop(self) -> None:
         for node in self._nodes:

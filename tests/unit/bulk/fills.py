@@ -9,7 +9,7 @@ from tenure.base.env import SystemEnv
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import Table
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.pipeline.tasks import Tasks
 from tenure.table.consistency import check_indexes
 from tenure.table.lake.manifests import Manifest
@@ -27,15 +27,17 @@ def filling_node(directory: Path, address: str = "") -> Iterator[Node]:
     nodes: list[Node] = []
 
     def tasks() -> Tasks:
-        return nodes[0]._process_tasks
+        return nodes[0].tasks.process
 
     node = Node(
-        address or f"sqlite:{directory}/store.db",
+        NodeOptions(
+            address or f"sqlite:{directory}/store.db",
+            listen=Listen(port=0),
+            lake=str(directory / "lake"),
+            files=str(directory / "files"),
+            spark=tasks,
+        ),
         SystemEnv(),
-        listen=Listen(port=0),
-        lake=str(directory / "lake"),
-        files=str(directory / "files"),
-        spark=tasks,
     )
     nodes.append(node)
     try:

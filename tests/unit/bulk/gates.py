@@ -45,10 +45,10 @@ class Gate(ProcessTasks):
 @contextmanager
 def held(node: Node, kernel: str = "sort_split") -> Iterator[Gate]:
     """While this lasts, bulk jobs of the node wait at the gate."""
-    gate, former = Gate(node, kernel), node._process_tasks
-    node._process_tasks = gate
+    gate, former = Gate(node, kernel), node.tasks.process
+    node.tasks.process = gate
     try:
         yield gate
     finally:
         gate.open()
-        node._process_tasks = former
+        node.tasks.process = former

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tenure.base.env import SystemEnv
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.pipeline.starter import Process
 from tenure.pipeline.tasks import Tasks
 from tests.unit.sql.sessions import Said, Talk
@@ -24,13 +24,15 @@ def lake_node(
     spark: Callable[[], Tasks] | None = None,
 ) -> Iterator[Node]:
     node = Node(
-        f"sqlite:{directory}/store.db",
+        NodeOptions(
+            f"sqlite:{directory}/store.db",
+            listen=Listen(port=0),
+            lake=str(directory / "lake"),
+            files=str(directory / "files"),
+            start_worker=start_worker,
+            spark=spark,
+        ),
         SystemEnv(),
-        listen=Listen(port=0),
-        lake=str(directory / "lake"),
-        files=str(directory / "files"),
-        start_worker=start_worker,
-        spark=spark,
     )
     try:
         yield node

@@ -11,7 +11,7 @@ from tenure.bulk import flush_pauses
 from tenure.bulk.flush_pauses import FlushPauses
 from tenure.cluster.jobs.job_states import JobState
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.sql.duck import offload
 from tenure.table.lake import format
 from tenure.table.lake.base import LakeBase
@@ -167,7 +167,9 @@ def test_other_tables_are_unharmed_and_the_damaged_one_can_be_dropped(
 
 def test_a_damaged_table_is_dropped_while_another_node_is_there(served: Damaging) -> None:
     served.damage_column(served.path(), "c3")
-    other = Node(f"sqlite:{served.directory}/store.db", SystemEnv(), lake=str(served.directory / "lake"))
+    other = Node(
+        NodeOptions(f"sqlite:{served.directory}/store.db", lake=str(served.directory / "lake")), SystemEnv()
+    )
     try:
         served.run("DROP TABLE t CASCADE")
         with pytest.raises(psycopg.errors.UndefinedTable):
@@ -181,7 +183,9 @@ def beside(request: pytest.FixtureRequest, served: Damaging) -> Iterator[None]:
     if request.param == "alone":
         yield
         return
-    other = Node(f"sqlite:{served.directory}/store.db", SystemEnv(), lake=str(served.directory / "lake"))
+    other = Node(
+        NodeOptions(f"sqlite:{served.directory}/store.db", lake=str(served.directory / "lake")), SystemEnv()
+    )
     yield
     other.stop()
 
@@ -245,10 +249,10 @@ def test_another_node_finds_the_damage_too(served: Damaging) -> None:
     path = served.path()
     served.damage_column(path, "c3")
     node = Node(
-        f"sqlite:{served.directory}/store.db",
+        NodeOptions(
+            f"sqlite:{served.directory}/store.db", listen=Listen(port=0), lake=str(served.directory / "lake")
+        ),
         SystemEnv(),
-        listen=Listen(port=0),
-        lake=str(served.directory / "lake"),
     )
     try:
         assert node.front is not None

@@ -16,7 +16,7 @@ from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import Fence, JobProgress
 from tenure.cluster.jobs.runs import Run
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.table.lake.manifests import Manifest
 
 PATIENCE_STEPS = 600
@@ -28,11 +28,13 @@ class Served:
     def __init__(self, directory: Path) -> None:
         self.env = SystemEnv()
         self.node = Node(
-            f"sqlite:{directory}/store.db",
+            NodeOptions(
+                f"sqlite:{directory}/store.db",
+                listen=Listen(port=0),
+                lake=str(directory / "lake"),
+                files=str(directory / "files"),
+            ),
             self.env,
-            listen=Listen(port=0),
-            lake=str(directory / "lake"),
-            files=str(directory / "files"),
         )
         assert self.node.front is not None and self.node.lake is not None
         self.lake: Lake = self.node.lake

@@ -11,7 +11,7 @@ from pyarrow import fs
 from tenure.base.env import SystemEnv
 from tenure.base.errors import CorruptData, InputOutput, TenureError
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.pipeline.tasks import Tasks
 from tenure.storage.files import Files, open_files
 from tenure.table.lake.checked_files import CheckedFiles
@@ -41,13 +41,15 @@ class InBucket(Served):
         self.bucket = lake.removeprefix("s3://").partition("/")[0]
         self.endpoint = endpoint
         self.node = Node(
-            f"sqlite:{directory}/store.db",
+            NodeOptions(
+                f"sqlite:{directory}/store.db",
+                listen=Listen(port=0),
+                lake=lake,
+                files=str(directory / "files"),
+                endpoints=(endpoint,),
+                spark=spark,
+            ),
             self.env,
-            listen=Listen(port=0),
-            lake=lake,
-            files=str(directory / "files"),
-            endpoints=(endpoint,),
-            spark=spark,
         )
         assert self.node.front is not None and self.node.lake is not None
         self.lake = self.node.lake

@@ -16,7 +16,7 @@ from tenure.base.errors import CorruptData, FileExists, FileMissing, NotSupporte
 from tenure.bulk import store_copy
 from tenure.bulk.store_copy import CopiedStore, copy_store
 from tenure.bulk.upkeep import Upkeep
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.storage.files import Files, open_files
 from tenure.table.lake.identity import lake_ids
 from tests.unit.bulk.test_flush import Served
@@ -149,7 +149,10 @@ def test_original_and_copy_cannot_take_one_anothers_lake(served: Served, tmp_pat
     assert len(ids[0]) == len(ids[1]) == 1 and ids[0] != ids[1]
     for store, lake in (("original", "copy"), ("copy", "original")):
         with pytest.raises(WrongLake):
-            Node(f"sqlite:{tmp_path}/{store}/store.db", SystemEnv(), lake=str(tmp_path / lake / "lake"))
+            Node(
+                NodeOptions(f"sqlite:{tmp_path}/{store}/store.db", lake=str(tmp_path / lake / "lake")),
+                SystemEnv(),
+            )
     assert served.run("SELECT sum(v) FROM t") == [(ACCOUNTS * START,)]
 
 
@@ -235,7 +238,7 @@ def test_a_copy_into_a_bucket(served: Served, tmp_path: Path, bucket_address: st
     copied(tmp_path, lake=bucket_address)
     files: Files = open_files(bucket_address)
     assert {entry.name for page in files.list("1") for entry in page} == served.files()
-    node = Node(f"sqlite:{target}/store.db", SystemEnv(), lake=bucket_address)
+    node = Node(NodeOptions(f"sqlite:{target}/store.db", lake=bucket_address), SystemEnv())
     node.stop()
 
 
@@ -254,28 +257,28 @@ def test_a_store_file_copied_by_hand_does_not_share_the_lake(tmp_path: Path) -> 
     """Nor where the lake is beside both files, nor where it is far from both."""
     for name, lake in (("near", tmp_path / "near" / "lake"), ("far", tmp_path / "away")):
         original, by_hand = tmp_path / name / "store.db", tmp_path / name / "copy.db"
-        Node(f"sqlite:{original}", SystemEnv(), lake=str(lake)).stop()
+        Node(NodeOptions(f"sqlite:{original}", lake=str(lake)), SystemEnv()).stop()
         shutil.copy(original, by_hand)
         with pytest.raises(WrongLake, match="moved or copied") as refused:
-            Node(f"sqlite:{by_hand}", SystemEnv(), lake=str(lake))
+            Node(NodeOptions(f"sqlite:{by_hand}", lake=str(lake)), SystemEnv())
         assert "tenure store copy" in refused.value.hint
-        Node(f"sqlite:{original}", SystemEnv(), lake=str(lake)).stop()
+        Node(NodeOptions(f"sqlite:{original}", lake=str(lake)), SystemEnv()).stop()
 
 
 def test_a_directory_that_was_moved_with_store_and_lake_is_still_right(tmp_path: Path) -> None:
-    Node(f"sqlite:{tmp_path}/a/store.db", SystemEnv(), lake=f"{tmp_path}/a/lake").stop()
+    Node(NodeOptions(f"sqlite:{tmp_path}/a/store.db", lake=f"{tmp_path}/a/lake"), SystemEnv()).stop()
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     shutil.rmtree(tmp_path / "a")
-    Node(f"sqlite:{tmp_path}/b/store.db", SystemEnv(), lake=f"{tmp_path}/b/lake").stop()
+    Node(NodeOptions(f"sqlite:{tmp_path}/b/store.db", lake=f"{tmp_path}/b/lake"), SystemEnv()).stop()
 
 
 def test_a_store_that_was_renamed_is_known_by_its_file_and_a_copy_at_the_old_place_is_not(
     tmp_path: Path,
 ) -> None:
     one, other, lake = tmp_path / "a.db", tmp_path / "b.db", f"{tmp_path}/lake"
-    Node(f"sqlite:{one}", SystemEnv(), lake=lake).stop()
+    Node(NodeOptions(f"sqlite:{one}", lake=lake), SystemEnv()).stop()
     one.rename(other)
-    Node(f"sqlite:{other}", SystemEnv(), lake=lake).stop()
+    Node(NodeOptions(f"sqlite:{other}", lake=lake), SystemEnv()).stop()
     shutil.copy(other, one)
     with pytest.raises(WrongLake, match="moved or copied"):
-        Node(f"sqlite:{one}", SystemEnv(), lake=lake)
+        Node(NodeOptions(f"sqlite:{one}", lake=lake), SystemEnv())

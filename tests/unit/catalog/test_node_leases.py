@@ -9,12 +9,12 @@ from tenure.base.env import SystemEnv
 from tenure.base.errors import SessionLost
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, VERSION, Settings
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DEFAULT_SCHEMA
-from tenure.catalog.expiring_leases.expiring_scheme import ExpiringLeases
-from tenure.catalog.expiring_leases.mixed_scheme import MixedLeases
-from tenure.catalog.leases.expiring_lease_rows import OldLeaseRow, OldLeaseRows
 from tenure.catalog.leases.uses import Use
 from tenure.cluster.sessions.session_records import Sessions
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
+from tenure.version_one.expiring_lease_rows import OldLeaseRow, OldLeaseRows
+from tenure.version_one.expiring_scheme import ExpiringLeases
+from tenure.version_one.mixed_scheme import MixedLeases
 from tests.unit.kv.waiting import PATIENCE_SECONDS
 
 SETTINGS = Settings(DEFINITIONS).with_value(LIVENESS_HEARTBEAT, 0.1)
@@ -28,7 +28,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
     started: list[Node] = []
 
     def start(version: int) -> Node:
-        started.append(Node(f"sqlite:{tmp_path}/store.db", SystemEnv(), settings=SETTINGS, version=version))
+        started.append(
+            Node(NodeOptions(f"sqlite:{tmp_path}/store.db", settings=SETTINGS, version=version), SystemEnv())
+        )
         return started[-1]
 
     yield start

@@ -17,7 +17,7 @@ from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.cluster.sessions.session_records import Sessions
 from tenure.front import Listen
 from tenure.kv.store import Store
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.storage.sqlite import SqliteEngine
 from tests.pipeline.waiting import await_true
 from tests.unit.kv.waiting import PATIENCE_SECONDS
@@ -38,7 +38,7 @@ def test_a_drained_node_leaves_neither_a_claim_nor_a_session(tmp_path: Path) -> 
             was_draining.append(instance is not None and instance.draining)
 
     path = str(tmp_path / "store.db")
-    node = Node(f"sqlite:{path}", env, settings=SETTINGS, kinds={"work": JobKind(work)})
+    node = Node(NodeOptions(f"sqlite:{path}", settings=SETTINGS, kinds={"work": JobKind(work)}), env)
     engine = SqliteEngine(path, env)
     store = Store(engine, env)
     sessions = Sessions(store.keyspace)
@@ -79,10 +79,12 @@ def test_while_a_node_drains_statements_can_be_canceled_through_another_at_its_p
 
     port = socket.create_server(("127.0.0.1", 0))
     port.setblocking(False)
-    draining = Node(store, env, settings=SETTINGS, listen=Listen(inherited=os.dup(port.fileno())))
+    draining = Node(
+        NodeOptions(store, settings=SETTINGS, listen=Listen(inherited=os.dup(port.fileno()))), env
+    )
     drain = threading.Thread(target=draining.stop)
     with closing(_connect(draining)) as idle, closing(_connect(draining)) as sleeping:
-        other = Node(store, env, settings=SETTINGS, listen=Listen(inherited=port.detach()))
+        other = Node(NodeOptions(store, settings=SETTINGS, listen=Listen(inherited=port.detach())), env)
         sleeping.execute("BEGIN")
         statement = threading.Thread(target=sleep)
         statement.start()

@@ -12,7 +12,7 @@ from tenure.base.errors import RetryError
 from tenure.catalog.descriptors.definitions import Table, place_of, replace
 from tenure.catalog.leases.uses import Use
 from tenure.kv.transaction import Transaction
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tests.unit.table.tables import DELETE_ONLY, A, B, index, table
 
 TABLE = 200
@@ -26,9 +26,9 @@ def create_table(node: Node, txn: Transaction) -> None:
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[list[Node]]:
-    first = Node(f"sqlite:{tmp_path}/store.db", SystemEnv())
+    first = Node(NodeOptions(f"sqlite:{tmp_path}/store.db"), SystemEnv())
     first.store.transact(partial(create_table, first))
-    nodes = [first, Node(f"sqlite:{tmp_path}/store.db", SystemEnv())]
+    nodes = [first, Node(NodeOptions(f"sqlite:{tmp_path}/store.db"), SystemEnv())]
     for node in nodes:
         node.leases.renew()
     yield nodes

@@ -10,7 +10,7 @@ import psycopg
 from tenure.base.env import SystemEnv
 from tenure.cluster.jobs.runs import JobKind
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 
 
 class Served(NamedTuple):
@@ -42,7 +42,9 @@ def serving(
     directory: Path, kinds: Mapping[str, JobKind] | None = None, *, store: str = ""
 ) -> Iterator[Served]:
     listen = Listen(port=0, is_insecure=True)
-    node = Node(store or f"sqlite:{directory}/store.db", SystemEnv(), kinds=kinds, listen=listen)
+    node = Node(
+        NodeOptions(store or f"sqlite:{directory}/store.db", kinds=kinds or {}, listen=listen), SystemEnv()
+    )
     try:
         assert node.front is not None
         dsn = f"host={node.front.host} port={node.front.port} user=root dbname=defaultdb"

@@ -26,7 +26,7 @@ from psycopg.pq import DiagnosticField, ExecStatus
 from tenure.base.env import SystemEnv
 from tenure.base.errors import TenureError
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.sql.session.answers import Answer
 from tests.postgres_server import Server
 
@@ -55,7 +55,7 @@ class Said(NamedTuple):
 
 @contextmanager
 def running(directory: Path) -> Iterator[Node]:
-    node = Node(f"sqlite:{directory}/store.db", SystemEnv(), listen=Listen(port=0))
+    node = Node(NodeOptions(f"sqlite:{directory}/store.db", listen=Listen(port=0)), SystemEnv())
     try:
         yield node
     finally:

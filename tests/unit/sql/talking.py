@@ -10,14 +10,14 @@ from typing import Any
 
 from tenure.base.env import SystemEnv
 from tenure.front import Front, Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.sql.clients.session import Session
 from tenure.sql.session.answers import Answer, NotShort, Pending
 
 
 @contextmanager
 def a_node(directory: Path) -> Iterator[Node]:
-    node = Node(f"sqlite:{directory}/store.db", SystemEnv(), listen=Listen(port=0))
+    node = Node(NodeOptions(f"sqlite:{directory}/store.db", listen=Listen(port=0)), SystemEnv())
     try:
         yield node
     finally:

@@ -1,10 +1,10 @@
-"""The two tables of lease rows, as whoever waits for them sees them.
+"""The rows that hold a wait up, as the node that waits sees them.
 
     system.schema_lease   covers a descriptor as of L; its holder is dead when its session is gone
-    system.lease          covers one version of one descriptor; dead when it has expired
 
 A row that holds a wait up is a `Blocker`: what it covers of what is awaited, whose it is, and how to
-get rid of it if its holder is dead. Rows that hold a wait up never appear, so they are read fresh.
+get rid of it if its holder is dead. Rows that hold a wait up never appear, so they are read fresh. Until a
+cluster is finalized there is another table of rows (`version_one.expiring_lease_table`).
 
 Invariant (I15): the row of a holder that may still use it is never deleted here.
 
@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from tenure.base.errors import RetryError, TooEarly
+from tenure.base.errors import RetryError
 from tenure.base.timestamp import seconds_between
-from tenure.catalog.leases.expiring_lease_rows import LeaseOwner, OldLeaseRow, OldLeaseRows
-from tenure.catalog.leases.lease_rows import LeaseRow, LeaseRows
+from tenure.catalog.leases.lease_rows import LeaseHolder, LeaseRow, LeaseRows
 from tenure.catalog.leases.wait_records import Awaited
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.session_records import SessionId
@@ -35,8 +34,18 @@ SWEPT_ROWS_MAX = 1_000
 """How many rows are looked at in one sweep; what dead nodes leave is far less."""
 
 
+class BlockingRow(Protocol):
+    @property
+    def instance(self) -> int: ...
+
+    @property
+    def holders(self) -> tuple[LeaseHolder, ...]:
+        """Which transactions of the node use what the row covers, as far as it tells."""
+        ...
+
+
 class Blocker(NamedTuple):
-    row: LeaseRow | OldLeaseRow
+    row: BlockingRow
     covered: Sequence[Awaited]
     """What it covers of what is awaited."""
     is_own: bool
@@ -52,7 +61,7 @@ class LeaseTable(Protocol):
     def blockers(self, source: Snapshot, awaited: Sequence[Awaited]) -> Iterator[Blocker]: ...
 
     def is_used_by_others(self, source: Transaction | Snapshot, ids: Sequence[int]) -> bool:
-        """Whether another node's row covers any of these, in whatever version."""
+        """Whether another node's row covers any of these, in any version."""
         ...
 
     def sweep(self) -> int:
@@ -106,44 +115,4 @@ class SchemaLeaseTable:
         for row in found:
             if self._deaths.expiry(row.session) is None:
                 self._clear(row)
-        return len(found)
-
-
-class ExpiringLeaseTable:
-    def __init__(self, store: Store, rows: OldLeaseRows, own: Callable[[], LeaseOwner]) -> None:
-        self._store = store
-        self._rows = rows
-        self._own = own
-
-    def span(self) -> Span:
-        return self._rows.span()
-
-    def blockers(self, source: Snapshot, awaited: Sequence[Awaited]) -> Iterator[Blocker]:
-        own = self._own()
-        for each in awaited:
-            for row in self._rows.of(source, each.descriptor) if each.version else ():
-                if row.version < each.version:
-                    yield self._blocker(row, each, own)
-
-    def _blocker(self, row: OldLeaseRow, awaited: Awaited, own: LeaseOwner) -> Blocker:
-        return Blocker(row, (awaited,), row.owner == own, lambda: self._clear(row))
-
-    def _clear(self, row: OldLeaseRow) -> float | None:
-        seconds = seconds_between(self._store.clock.now(), row.expires_at)
-        if seconds > 0:
-            return seconds
-        try:
-            self._store.transact(lambda txn: self._rows.delete_expired(txn, row))
-        except (TooEarly, RetryError):
-            return AGAIN_SECONDS
-        return None
-
-    def is_used_by_others(self, source: Transaction | Snapshot, ids: Sequence[int]) -> bool:
-        own = self._own()
-        return any(row.owner != own for id in ids for row in self._rows.of(source, id))
-
-    def sweep(self) -> int:
-        found = list(islice(self._rows.list(self._store.snapshot()), SWEPT_ROWS_MAX))
-        for row in found:
-            self._clear(row)
         return len(found)

@@ -31,7 +31,6 @@ from tenure.base.errors import DeadlockDetected, LockNotAvailable, TenureError
 from tenure.base.settings import LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, LIVENESS_TTL, Settings
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.leases.blockers import AGAIN_SECONDS, Blocker, LeaseTable
-from tenure.catalog.leases.lease_rows import LeaseRow
 from tenure.catalog.leases.lease_scheme import LeaseScheme
 from tenure.catalog.leases.uses import Use
 from tenure.catalog.leases.wait_records import Awaited, Hold, LeaseWait, WaitRecords, must_give_way
@@ -282,7 +281,6 @@ def describe(blockers: Sequence[Blocker]) -> str:
     named = [
         f"instance {row.instance}, transaction {holder.transaction}: {holder.statement or 'idle'}"
         for row in rows
-        if isinstance(row, LeaseRow)
         for holder in row.holders
     ]
     instances = sorted({row.instance for row in rows})

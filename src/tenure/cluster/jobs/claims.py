@@ -1,11 +1,9 @@
-"""Who holds a job: by session, by the older way, or by both while a cluster is upgraded.
+"""Who holds a job: a node session.
 
-    SessionClaims   finalized clusters: the claim is a node session
-    MixedClaims     newer nodes until then: the session's claim and the instance's lease, both
-    OldClaims       nodes of version 1: the lease alone
-
-All three answer the same questions, inside the transaction that acts on the answer: may this
-holder take the job, what does taking it write, does this holder still have it.
+`Claims` is what is asked of a way to hold jobs, inside the transaction that acts on the answer: may this
+holder take the job, what does taking it write, does this holder still have it. In a finalized cluster a
+claim is a node session (`SessionClaims`); until then jobs are also held by instances
+(`version_one.old_claims`).
 
 Invariant (I22): a job moves from one holder to another only where the former is proved gone.
 
@@ -17,7 +15,6 @@ from typing import Protocol
 from tenure.base.errors import SessionLost
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.cluster.jobs.job_records import NOBODY, JobControl
-from tenure.cluster.sessions.expiring_liveness import OldHeartbeats
 from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.records import replace
 from tenure.kv.snapshot import Snapshot
@@ -36,11 +33,11 @@ class Claims(Protocol):
         ...
 
     def claim_of(self, control: JobControl) -> SessionId:
-        """The session that holds it, as far as this way knows of sessions."""
+        """The session that holds it, if this way to hold jobs has sessions."""
         ...
 
     def lease_of(self, control: JobControl) -> int:
-        """The instance that holds it, as far as this way knows of leases."""
+        """The instance that holds it, if this way to hold jobs has leases."""
         ...
 
     def lease_expiry(self, source: Snapshot, instance: int) -> Timestamp:
@@ -78,61 +75,3 @@ class SessionClaims:
 
     def lease_expiry(self, source: Snapshot, instance: int) -> Timestamp:
         return ZERO_AT
-
-
-class OldClaims:
-    def __init__(self, sessions: Sessions, heartbeats: OldHeartbeats) -> None:
-        self._sessions = sessions
-        self._heartbeats = heartbeats
-
-    def is_free(self, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
-        return self.lease_is_free(txn, control, holder) and self._has_instance(txn, holder)
-
-    def lease_is_free(self, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
-        if control.lease_instance not in (NOBODY.instance, holder.instance):
-            self._heartbeats.outlive(txn, control.lease_instance)
-        return True
-
-    def taken(self, control: JobControl, holder: SessionId) -> JobControl:
-        return replace(control, lease_instance=holder.instance)
-
-    def holds(self, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
-        return control.lease_instance == holder.instance and self._has_instance(txn, holder)
-
-    def _has_instance(self, txn: Transaction, holder: SessionId) -> bool:
-        return self._sessions.instances.get(txn, holder.instance) is not None
-
-    def claim_of(self, control: JobControl) -> SessionId:
-        return NOBODY
-
-    def lease_of(self, control: JobControl) -> int:
-        return control.lease_instance
-
-    def lease_expiry(self, source: Snapshot, instance: int) -> Timestamp:
-        return self._heartbeats.expiry(source, instance)
-
-
-class MixedClaims:
-    """Both ways at once; what either refuses is refused."""
-
-    def __init__(self, sessions: Sessions, heartbeats: OldHeartbeats) -> None:
-        self._new = SessionClaims(sessions)
-        self._old = OldClaims(sessions, heartbeats)
-
-    def is_free(self, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
-        return self._new.is_free(txn, control, holder) and self._old.lease_is_free(txn, control, holder)
-
-    def taken(self, control: JobControl, holder: SessionId) -> JobControl:
-        return self._old.taken(self._new.taken(control, holder), holder)
-
-    def holds(self, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
-        return control.lease_instance == holder.instance and self._new.holds(txn, control, holder)
-
-    def claim_of(self, control: JobControl) -> SessionId:
-        return control.claim
-
-    def lease_of(self, control: JobControl) -> int:
-        return control.lease_instance
-
-    def lease_expiry(self, source: Snapshot, instance: int) -> Timestamp:
-        return self._old.lease_expiry(source, instance)

@@ -47,7 +47,7 @@ class JobControl(Record, frozen=True):
     canceled: bool = False
     """Whether it reverts because somebody canceled it: says how it will end."""
     lease_instance: int = 0
-    """Who holds it by the older way: see `cluster.sessions.expiring_liveness`."""
+    """Who holds it by the older way: see `version_one.old_claims`."""
     needs: tuple[str, ...] = ()
     """What a process must have to run it, such as "spark". To pause, cancel or revert it takes nothing."""
 

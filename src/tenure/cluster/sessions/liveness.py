@@ -27,6 +27,7 @@ Walk: `node.py` runs `step` in a loop; leases and jobs ask for `session()`; drai
 
 import logging
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from tenure.base.env import Env
 from tenure.base.errors import OutcomeUnknown, RetryError, SessionLost, StoreError, TooEarly
@@ -64,6 +65,20 @@ class NodeSession:
     def acknowledged(self, expires_at: Timestamp) -> None:
         """A heartbeat was committed; acknowledgements may come out of order."""
         self._expires_at = max(self._expires_at, expires_at)
+
+
+class NodeLiveness(Protocol):
+    """How a node is alive: by a session, or as version 1 is."""
+
+    def session(self) -> NodeSession: ...
+
+    def announce(self, address: str) -> None: ...
+
+    def step(self) -> float | None: ...
+
+    def drain(self) -> None: ...
+
+    def release(self) -> None: ...
 
 
 class Liveness:

@@ -10,9 +10,8 @@ on such an instance cannot join. Both read and write the same records in their t
 there is no moment in between.
 
     version   since it, nodes ...
-    1         hold jobs by instance id, which lives by heartbeats of its own
-              (`cluster.sessions.expiring_liveness`), and lease descriptors one by one, for
-              some minutes (`catalog.expiring_leases.expiring_scheme`)
+    1         hold jobs by instance id, which lives by heartbeats of its own, and lease descriptors one
+              by one, for some minutes: all of it is in `version_one`
     2         hold jobs by node sessions, and lease the whole catalog under one (`catalog.leases.node_leases`)
 
 Invariant (version-join): no instance that is older than the cluster's version joins, and the
@@ -46,6 +45,10 @@ class Versions:
         """The cluster's version; None of a store that nobody has joined yet."""
         stored = self._settings.get(txn, VERSION.name)
         return None if stored is None else VERSION.parse(stored.text)
+
+    def is_finalized(self, txn: Transaction | Snapshot) -> bool:
+        """Whether no node of an older version is or can be there; once true it stays true."""
+        return (self.cluster(txn) or OLDEST) >= PROGRAM
 
     def join(self, txn: Transaction, program: int) -> None:
         """Lets a node in if the cluster's version allows; the first node gives the cluster its own."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from tenure.catalog.leases.blockers import Blocker
-from tenure.catalog.leases.lease_rows import LeaseHolder, LeaseRow
+from tenure.catalog.leases.lease_rows import LeaseHolder
 from tenure.catalog.leases.wait_records import Awaited, LeaseWait, WaitRecords
 from tenure.expr.types.datatype import Datum
 from tenure.sql.execution.session_facts import session_bytes
@@ -73,8 +73,7 @@ def _blocked(
         row.instance,
         None if blocker.session is None else session_bytes(blocker.session),
     )
-    holders = row.holders if isinstance(row, LeaseRow) else ()
-    named = [each for each in holders if each.descriptor == awaited.descriptor]
+    named = [each for each in row.holders if each.descriptor == awaited.descriptor]
     for each in named:
         found_there = running.get((row.instance, each.transaction))
         session = None if found_there is None else found_there.session

@@ -21,7 +21,6 @@ from decimal import Decimal
 from tenure.base.timestamp import Timestamp, logical_of, micros_of, to_text
 from tenure.catalog.descriptors.protection_meta import protection_meta
 from tenure.catalog.descriptors.zones import zones
-from tenure.catalog.leases.expiring_lease_rows import OldLeaseRows
 from tenure.catalog.leases.lease_rows import LeaseRows
 from tenure.cluster.jobs.job_table import NOBODY
 from tenure.cluster.sessions.session_records import Sessions
@@ -77,6 +76,8 @@ def _schema_leases(reader: TableReader) -> Rows:
 
 
 def _expiring_leases(reader: TableReader) -> Rows:
+    from tenure.version_one.expiring_lease_rows import OldLeaseRows  # nothing else of SQL needs that package
+
     services = reader.session.services
     for each in OldLeaseRows(services.store.keyspace, services.catalog).list(reader.block.source):
         yield each.descriptor, each.version, each.instance, time_of(each.expires_at)

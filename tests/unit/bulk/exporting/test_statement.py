@@ -25,7 +25,7 @@ from tenure.cluster.jobs.job_table import Job
 from tenure.cluster.jobs.runs import Run
 from tenure.front import Listen
 from tenure.kv.records import pack, unpack
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tenure.pipeline import scan
 from tenure.pipeline.writing.formats import CSV, OutColumn, Writing
 from tenure.sql.clients import exported_rows
@@ -44,11 +44,13 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def node(directory: Path) -> Iterator[Node]:
     node = Node(
-        f"sqlite:{directory}/store.db",
+        NodeOptions(
+            f"sqlite:{directory}/store.db",
+            listen=Listen(port=0),
+            lake=str(directory / "lake"),
+            files=str(directory / "files"),
+        ),
         SystemEnv(),
-        listen=Listen(port=0),
-        lake=str(directory / "lake"),
-        files=str(directory / "files"),
     )
     talk = Talk(node)
     for statement in (
@@ -276,7 +278,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         asked.append(arguments[-1])
         return exported_rows.rows_of(*arguments)
 
-    monkeypatch.setattr("tenure.node.rows_of", rows_of)
+    monkeypatch.setattr("tenure.composition.job_layer.rows_of", rows_of)
     return asked
 
 

@@ -37,7 +37,7 @@ class Stall:
     def __call__(self, *, renews: bool = True) -> None:
         self.times += 1
         session = self._node.liveness.session()
-        self._other.store.transact(lambda txn: self._other._sessions.release(txn, session.id))
+        self._other.store.transact(lambda txn: self._other.cluster.sessions.release(txn, session.id))
         while session.done.is_set() is False or not self._has_session():
             self._node.liveness.step()
         if renews:

@@ -483,7 +483,7 @@ def test_a_session_that_lost_its_advisory_locks_ends(node: Node, one: Speaker) -
     one.run("SELECT pg_advisory_lock(1)")
     advisory = front_of(node).services.advisory
     owned: Any = advisory._owners[one.session.state.locks.owner()]
-    lost = type("Lost", (), {"done": node._env.event()})()
+    lost = type("Lost", (), {"done": node.store.env.event()})()
     lost.done.set()
     owned.sessions[lost] = None
     with pytest.raises(Terminated) as caught:

@@ -25,7 +25,7 @@ Client = psycopg.Connection[Any]
 def nodes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Served]]:
     with ExitStack() as stack:
         nodes = [stack.enter_context(serving(tmp_path)) for _ in range(request.param)]
-        while len(nodes) > 1 and any(each.node._neighbours.is_alone() for each in nodes):
+        while len(nodes) > 1 and any(each.node.cluster.neighbours.is_alone() for each in nodes):
             time.sleep(0.01)  # a node that thinks it is alone tells nobody of its locks
         nodes[0].tag("CREATE TABLE t (id int PRIMARY KEY, v int)")
         nodes[0].tag("INSERT INTO t SELECT n, n FROM generate_series(1, 50) n")

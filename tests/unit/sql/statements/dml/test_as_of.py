@@ -8,7 +8,7 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.base.errors import TenureError
 from tenure.front import Listen
-from tenure.node import Node
+from tenure.node import Node, NodeOptions
 from tests.unit.sql.talking import Speaker, a_node
 
 
@@ -108,7 +108,7 @@ def test_an_insert_brings_back_what_was_deleted(one: Speaker) -> None:
 def test_another_node_brings_back_what_was_deleted(one: Speaker, directory: Path) -> None:
     at = _now(one)
     one.run("DELETE FROM t")
-    node = Node(f"sqlite:{directory}/store.db", SystemEnv(), listen=Listen(port=0))
+    node = Node(NodeOptions(f"sqlite:{directory}/store.db", listen=Listen(port=0)), SystemEnv())
     try:
         assert Speaker(node).tag(f"INSERT INTO t SELECT * FROM t AS OF SYSTEM TIME '{at}'") == "INSERT 0 3"
     finally:

@@ -13,7 +13,7 @@ and one that is being taken may have the same row.
 Invariant (I13): `expires_at` is what an acknowledged commit wrote.
 Invariant (I16): a row is released only when nothing pins its lease, and nothing can any more.
 
-Walk: `catalog.expiring_leases.expiring_scheme` lives by these alone; `catalog.expiring_leases.mixed_scheme`
+Walk: `version_one.expiring_scheme` lives by these alone; `version_one.mixed_scheme`
 keeps them beside the schema lease.
 """
 
@@ -27,12 +27,12 @@ from tenure.base.settings import LEASE_DURATION, Settings
 from tenure.base.timestamp import Timestamp, seconds_between
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorState, NameKey, place_of
-from tenure.catalog.leases.expiring_lease_rows import AcquiredLease, LeaseOwner, OldLeaseRows
 from tenure.catalog.leases.publish_holds import HELD_SECONDS, PublishHolds
 from tenure.catalog.leases.uses import Pin, Use
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
+from tenure.version_one.expiring_lease_rows import AcquiredLease, LeaseOwner, OldLeaseRows
 
 RENEWAL = 0.8
 """After this part of its time a lease is extended: a store that is away for the rest does no harm."""

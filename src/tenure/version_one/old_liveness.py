@@ -1,65 +1,20 @@
-"""The older way to be alive, for clusters in which version 1 still runs.
+"""A node's life in version 1: an instance id with a heartbeat of its own, and no session.
 
-In version 1 a node is an instance id with a heartbeat, and a job is held by an instance id:
-
-    old heartbeat   instance -> expires_at        written by nodes of both versions until finalized
-    lease           a job's `lease_instance`      beside the session's claim
-
-A node of version 1 knows nothing of sessions: it takes a job whose lease is nobody's, or of an
-instance whose heartbeat has run out. A newer node keeps both up and respects both. Either takes a
-job over only in a transaction that commits after the heartbeat it found, and every write of a run
-reads the lease and the run number: so a job has one effect also where the two meet.
-
-Invariant (old-lease): a lease moves to another instance only after the heartbeat of the former
-has expired or is gone.
-
-Walk: `node.py` uses `OldLiveness` for a node told to be of version 1; `Liveness` calls `beat` while the
-cluster is not finalized; `cluster.jobs.claims` reads the heartbeats.
+Walk: `version_one.wiring` makes an `OldLiveness` for a node told to be of version 1, and calls `reap_old` on
+newer nodes.
 """
 
 from collections.abc import Callable
 
 from tenure.base.errors import RetryError, SessionLost, TooEarly
 from tenure.base.settings import LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
-from tenure.base.timestamp import ZERO_AT, Timestamp, add_seconds
+from tenure.base.timestamp import ZERO_AT, add_seconds
 from tenure.cluster.sessions.liveness import JITTER, RETRY_SECONDS, NodeSession
 from tenure.cluster.sessions.session_records import Instance, SessionId, Sessions
 from tenure.cluster.sessions.versions import OLDEST, Versions
-from tenure.kv.keys import OLD_HEARTBEATS, Keyspace
-from tenure.kv.records import Record, Records
-from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-
-
-class OldHeartbeat(Record, frozen=True):
-    instance: int
-    expires_at: Timestamp
-
-
-class OldHeartbeats:
-    """The heartbeats by instance id of one tenant."""
-
-    def __init__(self, keyspace: Keyspace) -> None:
-        self._records = Records(keyspace, OLD_HEARTBEATS, OldHeartbeat, key=("instance",))
-
-    def beat(self, txn: Transaction, instance: int, *, ttl_seconds: float) -> None:
-        record = OldHeartbeat(instance, ZERO_AT)
-        self._records.put(txn, record, stamp="expires_at", plus=add_seconds(ZERO_AT, ttl_seconds))
-
-    def stop(self, txn: Transaction, instance: int) -> None:
-        self._records.delete(txn, instance)
-
-    def expiry(self, txn: Transaction | Snapshot, instance: int) -> Timestamp:
-        """When an instance's heartbeat runs out; zero if it has none."""
-        found = self._records.get(txn, instance)
-        return ZERO_AT if found is None else found.expires_at
-
-    def outlive(self, txn: Transaction, instance: int) -> None:
-        """Lets a transaction commit only after an instance's heartbeat has run out."""
-        expires_at = self.expiry(txn, instance)
-        if expires_at:
-            txn.not_before_at = max(txn.not_before_at or ZERO_AT, expires_at)
+from tenure.version_one.old_heartbeats import OldHeartbeats
 
 
 class OldLiveness:

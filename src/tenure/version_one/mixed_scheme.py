@@ -15,7 +15,7 @@ they have expired, since a process of version 1 may have stalled and wake up.
 Invariant (mixed-leases): until a pin is under a schema lease that was taken after finalizing, a commit
 lies below the expiration of an expiring lease on the same version.
 
-Walk: `leasing.py` gives it to nodes newer than version 1; it wraps `catalog.leases.node_leases`.
+Walk: `version_one.wiring` gives it to nodes newer than version 1; it wraps `catalog.leases.node_leases`.
 """
 
 import logging
@@ -26,8 +26,6 @@ from tenure.base.errors import ClusterFinalized, DescriptorChanged, RetryError
 from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
-from tenure.catalog.expiring_leases.descriptor_leases import DescriptorLeases, Pins
-from tenure.catalog.leases.blockers import ExpiringLeaseTable
 from tenure.catalog.leases.catalog_cache import CatalogView
 from tenure.catalog.leases.lease_pins import bound
 from tenure.catalog.leases.node_leases import Leases
@@ -35,6 +33,8 @@ from tenure.catalog.leases.uses import Lease, Use
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
+from tenure.version_one.descriptor_leases import DescriptorLeases, Pins
+from tenure.version_one.expiring_lease_table import ExpiringLeaseTable
 
 LOOK_SECONDS = 1.0
 """How often a node looks whether the cluster is finalized, as long as it is not."""
@@ -69,7 +69,9 @@ class MixedLeases:
     # ── using ──────────────────────────────────────────────────────────────────────────────────
 
     def bind(self, txn: Transaction, *, statement: str = "") -> Use:
-        return self._leases.bind(txn, statement=statement, scheme=self)
+        # Once it is over, uses ask the schema leases directly.
+        scheme = None if self.is_over else self
+        return self._leases.bind(txn, statement=statement, scheme=scheme)
 
     def peek(self) -> Lease | None:
         return self._leases.peek() if self._final_at != MAX_AT else None

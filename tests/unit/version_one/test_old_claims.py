@@ -7,14 +7,16 @@ import pytest
 from tenure.base.env import ManualEnv
 from tenure.base.errors import FenceLost, TooEarly
 from tenure.base.settings import DEFINITIONS, LIVENESS_TTL, Settings
-from tenure.cluster.jobs.claims import Claims, MixedClaims, OldClaims
+from tenure.cluster.jobs.claims import Claims
 from tenure.cluster.jobs.job_table import JobProgress, Jobs
-from tenure.cluster.sessions.expiring_liveness import OldHeartbeats, OldLiveness, reap_old
 from tenure.cluster.sessions.liveness import Liveness
 from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.cluster.sessions.versions import Versions
 from tenure.kv.store import Store
 from tenure.storage.sqlite import SqliteEngine
+from tenure.version_one.old_claims import MixedClaims, OldClaims
+from tenure.version_one.old_heartbeats import OldHeartbeats
+from tenure.version_one.old_liveness import OldLiveness, reap_old
 
 SETTINGS = Settings(DEFINITIONS)
 TTL_SECONDS = SETTINGS[LIVENESS_TTL]

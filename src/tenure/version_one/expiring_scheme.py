@@ -11,7 +11,7 @@ they expire.
 Invariant (I10): a commit lies below the expiration of every version that it uses.
 Invariant (I18): what has changed since the transaction began is not handed out.
 
-Walk: `node.py` gives it to a node told to be of version 1, and runs `step` in a loop.
+Walk: `version_one.wiring` gives it to a node told to be of version 1; `node.py` runs `step` in a loop.
 """
 
 import logging
@@ -22,7 +22,6 @@ from tenure.base.settings import LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
-from tenure.catalog.expiring_leases.descriptor_leases import DescriptorLeases
 from tenure.catalog.leases.catalog_cache import CatalogView
 from tenure.catalog.leases.uses import Lease, Use, UseState
 from tenure.cluster.sessions.liveness import NodeSession
@@ -30,6 +29,7 @@ from tenure.kv.gaps import Gap
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
+from tenure.version_one.descriptor_leases import DescriptorLeases
 
 _log = logging.getLogger(__name__)
 

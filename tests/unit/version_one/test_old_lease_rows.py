@@ -4,7 +4,7 @@ import pytest
 
 from tenure.base.errors import RetryError, TooEarly
 from tenure.base.timestamp import Timestamp, add_seconds
-from tenure.catalog.leases.expiring_lease_rows import LeaseOwner, OldLeaseRow
+from tenure.version_one.expiring_lease_rows import LeaseOwner, OldLeaseRow
 from tests.contract.lease_nodes import TABLE, LeaseNode
 
 OWNER = LeaseOwner(7, 1)

@@ -13,8 +13,8 @@ Invariant (I12): a row of a version appears, or is extended, only while that ver
 Invariant (I14): an expiration never falls.
 Invariant (I15): others delete a row only in a transaction that commits after its expiration.
 
-Walk: `catalog.expiring_leases.descriptor_leases` writes a process's own rows; `catalog.leases.blockers` reads
-everybody's.
+Walk: `version_one.descriptor_leases` writes a process's own rows; `version_one.expiring_lease_table` reads
+those of all processes.
 """
 
 from collections.abc import Iterator
@@ -23,6 +23,7 @@ from typing import NamedTuple
 from tenure.base.timestamp import ZERO_AT, Timestamp, add_seconds
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor
+from tenure.catalog.leases.lease_rows import LeaseHolder
 from tenure.kv.keys import OLD_LEASES, Keyspace, Span
 from tenure.kv.records import Record, Records
 from tenure.kv.snapshot import Snapshot
@@ -46,6 +47,10 @@ class OldLeaseRow(Record, frozen=True):
     @property
     def owner(self) -> LeaseOwner:
         return LeaseOwner(self.instance, self.started_at)
+
+    @property
+    def holders(self) -> tuple[LeaseHolder, ...]:
+        return ()  # version 1 does not say which transactions use a lease
 
 
 class AcquiredLease(NamedTuple):

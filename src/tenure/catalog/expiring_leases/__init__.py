@@ -1,1 +1,0 @@
-"""The leases of version 1, one per descriptor, and both schemes at once while a cluster is upgraded."""

@@ -1,0 +1,69 @@
+"""The loops of a node that has all its layers but the door, and how its jobs are drained.
+
+Walk: `node.py` calls `start_loops` before the door opens; each loop calls the step of a part.
+"""
+
+import logging
+
+from tenure.bulk.upkeep import Upkeep
+from tenure.cluster.jobs.runner import JobRunner
+from tenure.composition.catalog_layer import CatalogLayer
+from tenure.composition.cluster_layer import ClusterLayer
+from tenure.composition.job_layer import JobLayer
+from tenure.composition.node_start import NodeStart
+from tenure.composition.storage_layer import StorageLayer
+from tenure.composition.table_layer import TableLayer
+
+DRAIN_SECONDS = 30.0
+"""How long a drain waits for jobs that do not stop; then the session goes, and their fence with it."""
+
+_log = logging.getLogger(__name__)
+
+
+def start_loops(
+    start: NodeStart,
+    storage: StorageLayer,
+    cluster: ClusterLayer,
+    catalog: CatalogLayer,
+    tables: TableLayer,
+    jobs: JobLayer,
+) -> None:
+    is_version_one, lifecycle = start.options.is_version_one, start.lifecycle
+    loop, neighbours, holds = lifecycle.loop, cluster.neighbours, cluster.row_locks.tables
+    lifecycle.run(
+        loop("deaths", cluster.deaths.follow, interrupt=cluster.deaths.wake),
+        loop("neighbours", neighbours.follow, interrupt=neighbours.wake),
+        loop("holds", holds.follow, interrupt=holds.wake),
+        loop("reaper", lambda: _reap(cluster, catalog, is_version_one=is_version_one)),
+        loop("job retention", jobs.retention.step),
+        loop("memory", cluster.memory.step),
+    )
+    catalog.leases.renew()
+    lifecycle.run(loop("leases", catalog.leases.step, interrupt=catalog.leases.wake))
+    if not is_version_one:
+        lifecycle.run(loop("holders", catalog.holders.step, interrupt=catalog.holders.wake))
+    # Drained in reverse: others are told, nothing more is adopted, the runs end.
+    lifecycle.on_stop(lambda: _drain_jobs(jobs.runner))
+    lifecycle.run(loop("jobs", jobs.runner.step, interrupt=jobs.runner.wake))
+    if tables.lake is not None:
+        lifecycle.run(loop("lake", Upkeep(tables.lake, storage.locations).step))
+    lifecycle.on_stop_close("instance", cluster.liveness.drain)
+    if jobs.starter is not None:
+        lifecycle.on_stop(jobs.starter.stop)
+        lifecycle.run(loop("workers", jobs.starter.step))
+
+
+def _reap(cluster: ClusterLayer, catalog: CatalogLayer, *, is_version_one: bool) -> None:
+    """Deletes what dead nodes have left."""
+    if not is_version_one:
+        cluster.deaths.reap()
+        cluster.older.reap()
+        for table in catalog.lease_tables():
+            table.sweep()
+    catalog.lease_waits.tidy()
+    cluster.lock_waits.tidy()
+
+
+def _drain_jobs(runner: JobRunner) -> None:
+    if not runner.drain(timeout=DRAIN_SECONDS):
+        _log.warning("some jobs did not stop within %.0f s; their claims end with the session", DRAIN_SECONDS)

@@ -1,0 +1,41 @@
+"""The door of a node for SQL clients, and what reaches it by way of other nodes: cancels and inquiries.
+
+Walk: `node.py` calls `open_door` last, if the node serves SQL; this makes the `Front` and starts its loops.
+"""
+
+from collections.abc import Callable
+
+from tenure.bulk.exporting.kind import SQL
+from tenure.cluster.cancels import Cancels
+from tenure.cluster.inquiries import Ask, Inquiries
+from tenure.composition.cluster_layer import ClusterLayer
+from tenure.composition.node_start import NodeStart
+from tenure.front import Front, Listen
+from tenure.kv.store import Store
+from tenure.sql.tables.node_view import NodeView
+
+
+def open_door(
+    start: NodeStart, listen: Listen, store: Store, cluster: ClusterLayer, view: Callable[[Ask], NodeView]
+) -> Front:
+    """Serves SQL; `view` makes what SQL knows of the node, given how other nodes are asked."""
+    lifecycle = start.lifecycle
+    cancels = Cancels(store, cluster.sessions, cluster.instance)
+    lifecycle.on_stop(cancels.close)
+    inquiries = Inquiries(store, cluster.sessions, cluster.session_id, needs=SQL)
+    lifecycle.on_stop(inquiries.close)
+    node_view = view(inquiries.ask)
+    instance, announce = cluster.instance(), cluster.liveness.announce
+    front = Front(node_view, listen, cancels, inquiries, instance=instance, announce=announce)
+    lifecycle.on_stop_close("door", front.stop)
+    duck = node_view.services.duck
+    assert duck is not None
+    lifecycle.run(
+        lifecycle.loop("columns", duck.step),
+        lifecycle.loop("cancels", cancels.follow, interrupt=cancels.wake),
+        lifecycle.loop("inquiries", inquiries.follow, interrupt=inquiries.wake),
+        lifecycle.loop("old inquiries", inquiries.tidy),
+    )
+    # Drained first: clients hear of it at once, and who waits for the others can still cancel.
+    lifecycle.on_stop_close("SQL", front.drain)
+    return front

@@ -1,0 +1,76 @@
+"""What SQL sessions of a node use, and what system tables show of the node.
+
+Walk: `node.py` calls `build_services` and `build_view` when the door opens; this makes the `Services` that SQL is
+handed, and the `NodeView` of its system tables.
+"""
+
+from itertools import count
+
+from tenure.base.settings import COLUMNS_MEMORY, DUCKDB_MEMORY
+from tenure.bulk.lakes import Lake
+from tenure.catalog.accounts.users import Users
+from tenure.cluster.inquiries import Ask
+from tenure.composition.catalog_layer import CatalogLayer
+from tenure.composition.cluster_layer import ClusterLayer
+from tenure.composition.job_layer import JobLayer
+from tenure.composition.node_start import NodeStart
+from tenure.composition.storage_layer import StorageLayer
+from tenure.composition.table_layer import TableLayer
+from tenure.front import BinaryCodecs
+from tenure.sql.duck.offload import Duck
+from tenure.sql.execution.plan_cache import PlanCache
+from tenure.sql.session.services import Services
+from tenure.sql.tables.node_view import NodeView
+from tenure.storage.sqlite import SqliteEngine
+
+
+def build_services(
+    start: NodeStart,
+    storage: StorageLayer,
+    cluster: ClusterLayer,
+    catalog: CatalogLayer,
+    tables: TableLayer,
+    jobs: JobLayer,
+) -> Services:
+    env, starter = start.env, jobs.starter
+    return Services(
+        env=env,
+        store=storage.store,
+        catalog=catalog.catalog,
+        leases=catalog.leases,
+        changer=jobs.changer,
+        layouts=tables.layouts,
+        rowids=tables.rowids,
+        settings=cluster.settings,
+        jobs=cluster.jobs,
+        users=Users(storage.store.keyspace),
+        locks=cluster.row_locks,
+        advisory=cluster.advisory_locks,
+        sequences=tables.sequences,
+        next_owner=count(1).__next__,
+        memory=cluster.memory,
+        codecs=BinaryCodecs(),
+        is_alive=cluster.deaths.is_alive,
+        started_micros=env.wall_micros(),
+        lake=tables.lake,
+        locations=storage.locations,
+        spark_trouble=lambda: starter.trouble if starter else "",
+        duck=_duck(storage, cluster, tables.lake),
+        runs_inline=isinstance(storage.engine, SqliteEngine),
+    )
+
+
+def build_view(services: Services, cluster: ClusterLayer, catalog: CatalogLayer, ask: Ask) -> NodeView:
+    """`ask` is how other nodes are asked."""
+    plans = PlanCache(services.env)
+    return NodeView(services, plans, cluster.session_id, catalog.lease_waits.blockers, ask)
+
+
+def _duck(storage: StorageLayer, cluster: ClusterLayer, lake: Lake | None) -> Duck:
+    settings = cluster.current()
+    return Duck(
+        storage.store,
+        lake=lake and lake.files,
+        cache_bytes=settings[COLUMNS_MEMORY],
+        memory_bytes=settings[DUCKDB_MEMORY],
+    )
