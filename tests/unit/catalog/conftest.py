@@ -2,10 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tenure.base.env import ManualEnv
 from tenure.storage.sqlite import MEMORY, SqliteEngine
-from tests.contract.lease_nodes import EXPIRING, MIXED, LeaseNode
-from tests.unit.kv.breaking import BreakingEngine
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.stepping import SteppedEnv
 
@@ -26,30 +23,3 @@ def node(cluster: Cluster) -> SchemaNode:
 @pytest.fixture
 def other(cluster: Cluster, node: SchemaNode) -> SchemaNode:
     return cluster.add()
-
-
-@pytest.fixture
-def env() -> ManualEnv:
-    return ManualEnv()
-
-
-@pytest.fixture
-def engine(env: ManualEnv) -> Iterator[BreakingEngine]:
-    engine = BreakingEngine(SqliteEngine(MEMORY, env))
-    yield engine
-    engine.close()
-
-
-@pytest.fixture
-def old(engine: BreakingEngine, env: ManualEnv) -> LeaseNode:
-    """A node of version 1, with the table that most tests use."""
-    node = LeaseNode(engine, env, EXPIRING)
-    node.create()
-    node.leases.renew()
-    return node
-
-
-@pytest.fixture
-def new(old: LeaseNode, engine: BreakingEngine, env: ManualEnv) -> LeaseNode:
-    """A newer node in the same cluster."""
-    return LeaseNode(engine, env, MIXED)

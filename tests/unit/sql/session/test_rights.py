@@ -8,6 +8,7 @@ import pytest
 
 from tenure.base.errors import RetryError, TenureError, Terminated
 from tenure.catalog.leases.uses import Use
+from tenure.cluster.sessions.liveness import Liveness
 from tenure.node import Node
 from tests.unit.sql.talking import Speaker, a_node
 
@@ -44,7 +45,9 @@ class Stall:
             self._node.leases.renew()
 
     def _has_session(self) -> bool:
-        session = self._node.liveness._session
+        liveness = self._node.liveness
+        assert isinstance(liveness, Liveness)
+        session = liveness._session
         return session is not None and not session.done.is_set()
 
     def once_before(self, monkeypatch: pytest.MonkeyPatch, target: object, name: str) -> None:

@@ -9,6 +9,7 @@ from tenure.base.env import SystemEnv
 from tenure.base.errors import SessionLost
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, VERSION, Settings
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DEFAULT_SCHEMA
+from tenure.catalog.leases.node_leases import Leases
 from tenure.catalog.leases.uses import Use
 from tenure.cluster.sessions.session_records import Sessions
 from tenure.node import Node, NodeOptions
@@ -68,8 +69,17 @@ def test_a_node_of_version_1_has_expiring_leases_alone(start: Start) -> None:
 def test_a_node_of_a_new_cluster_writes_no_expiring_lease(start: Start) -> None:
     node = start(2)
     pinned(node).close()
-    assert isinstance(node.leases, MixedLeases)
+    assert isinstance(node.leases, Leases)
     assert old_leases(node) == []
+
+
+def test_a_newer_node_of_an_older_cluster_leases_both_ways_until_it_starts_again(start: Start) -> None:
+    old, new = start(1), start(2)
+    assert isinstance(new.leases, MixedLeases)
+    old.stop()
+    new.store.transact(lambda txn: new.settings.set(txn, VERSION.name, "2"))
+    await_no_old_lease(new)
+    assert isinstance(start(2).leases, Leases)
 
 
 def test_a_cluster_is_finalized_while_transactions_run(start: Start) -> None:
