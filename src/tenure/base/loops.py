@@ -15,7 +15,7 @@ Invariant (loop-wakes): after `wake()`, a step begins that had not begun before 
 Waits for the interval and after errors are spread by `jitter` so that many nodes do not move in
 step. Simplification: a wake cuts a wait after an error short too.
 
-Walk: `node.py` makes a `Loops`, starts it, stops it last thing; tests call `run_once` by hand.
+Walk: `composition.lifecycle` makes a `Loops`, starts it, stops it last thing; tests call `run_once` by hand.
 """
 
 import logging

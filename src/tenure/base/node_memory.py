@@ -3,8 +3,8 @@
 Where a limit is not set it follows the machine: the node has half of its memory (or of its container's), a
 user half of that, a session a quarter. So one user alone cannot take what others need.
 
-Walk: `node.py` calls `node_memory` for the one account of the process; `sql.session.session_memory` opens
-accounts below it for sessions and statements; a loop calls `step`.
+Walk: `composition.cluster_layer` calls `node_memory` for the one account of the process;
+`sql.session.session_memory` opens accounts below it for sessions and statements; a loop calls `step`.
 """
 
 from collections.abc import Callable

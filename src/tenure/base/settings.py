@@ -12,7 +12,7 @@ Invariant (settings-limits): a `Settings` never holds a value outside its settin
 whichever way it came in, and parsing a rendered value gives that value (durations: to the
 microsecond).
 
-Walk: `node.py` makes one from the command line; parts get it, or only the value they need.
+Walk: `composition.cluster_layer` makes one from the command line; parts get it, or only the value they need.
 """
 
 import math

@@ -5,8 +5,8 @@ itself: it claims that when it is made, and if another merge has it, there is no
 interrupted it starts over; what it had written, nobody names. Publishing gives the claim back in the same
 write, so a run that finds it gone comes after the one that did the work.
 
-Walk: `bulk.upkeep` calls `start` when a delta is large enough; `node.py` hands `flush_kind` to the job
-runner, which runs `flush`.
+Walk: `bulk.upkeep` calls `start` when a delta is large enough; `composition.job_layer` hands `flush_kind` to
+the job runner, which runs `flush`.
 """
 
 from tenure.base.settings import SPARK_MIN_ROWS

@@ -1,6 +1,6 @@
 """What all bulk jobs share: the store, the lake, and who merges which index.
 
-Walk: `node.py` makes one; the jobs of `bulk` are given it.
+Walk: `composition.table_layer` makes one; the jobs of `bulk` are given it.
 """
 
 from collections.abc import Callable

@@ -15,7 +15,7 @@ Invariant (strays): no file is deleted that a manifest names, or that a job whic
 publish. (Files are listed before the store is read: what was listed then belongs to a job that has ended and
 is not named, so it never will be.)
 
-Walk: `node.py` runs `step` in a loop.
+Walk: `composition.background` runs `step` in a loop.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """What a new store starts with: two databases, their `public` schemas, a zone, a meta record, `root`.
 
-Walk: `node.py` calls `bootstrap` at every start, before the first lease; it writes once.
+Walk: `composition.catalog_layer` calls `bootstrap` at every start, before the first lease; it writes once.
 """
 
 from tenure.base.timestamp import ZERO_AT

@@ -8,8 +8,8 @@ sees it in its watch, acts on it and deletes it. The secret itself is not stored
 
 Requests are few: each process writes so many a second at most, and only for instances that are there.
 
-Walk: `front` hands `Cancels.request` to the door, which calls it in a thread; `node.py` runs `follow` in a
-loop.
+Walk: `front` hands `Cancels.request` to the door, which calls it in a thread; `composition.door_layer` runs
+`follow` in a loop.
 """
 
 from collections.abc import Callable, Sequence

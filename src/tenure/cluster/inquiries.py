@@ -12,8 +12,8 @@ Nodes without a door for clients are not asked; they have nothing to tell.
 
 Invariant (inquiries-leave-nothing): when an inquiry is over, nothing of it or of its replies stays.
 
-Walk: `sql.tables.running` calls `ask`, which `node.py` hands to it; `node.py` runs `follow` in a loop;
-`front` says what is answered.
+Walk: `sql.tables.running` calls `ask`, which `composition.door_layer` hands to it; `composition.door_layer`
+runs `follow` in a loop; `front` says what is answered.
 """
 
 import logging

@@ -11,8 +11,8 @@ Each node starts from `base`, what its command line gave; what the cluster has s
 
 Invariant (settings-watched): a node's settings are those of the store as of a time that moves on.
 
-Walk: statements call `set` and `reset` in their transaction; `node.py` runs `follow` in a loop and
-hands `current` to whoever needs settings.
+Walk: statements call `set` and `reset` in their transaction; `composition.cluster_layer` runs `follow` in a
+loop and hands `current` to the parts that need settings.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """What a node has started, in order; it is taken down in reverse, also when a later part fails to start.
 
-Walk: `node.py` enters a `Lifecycle`, and each builder adds to it: `on_stop` for what is closed, `run` for
-loops; `Node.stop` calls `stop`.
+Walk: `node.py` enters a `Lifecycle` and calls `keep` and `stop`; builders such as `composition.cluster_layer`
+call `on_stop` for what is closed, `run` for loops.
 """
 
 import logging

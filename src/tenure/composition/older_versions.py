@@ -3,8 +3,8 @@
 The package `version_one` is imported when the cluster's version says that it is needed: a node of a finalized
 cluster runs without it.
 
-Walk: `composition.cluster_layer` makes an `OlderVersions`; liveness calls `beat`, `cluster.jobs.job_table`
-asks `claims`, `composition.catalog_layer` asks `is_past`; this makes a `VersionOne`.
+Walk: `composition.cluster_layer` makes an `OlderVersions`, hands `beat` to the session and `claims` to the
+jobs; `composition.catalog_layer` asks `is_past`; this makes a `VersionOne`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
 """The store, as one tenant's node sees it: transactions, snapshots, history and watches.
 
-Walk: `node.py` builds one over an engine; everything above reads and writes through it.
+Walk: `composition.storage_layer` builds one over an engine; everything above reads and writes through it.
 """
 
 from collections.abc import Callable, Sequence

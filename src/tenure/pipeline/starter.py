@@ -10,7 +10,7 @@ up by the next. It ends when it has had nothing to do for a while, and with the 
 
 What is in its way is told by `trouble`, for SHOW JOBS and for statements that wait for such a job.
 
-Walk: `node.py` runs `step` in a loop and calls `stop` when it drains; the command is `cli`'s.
+Walk: `composition.background` runs `step` in a loop and calls `stop` when it drains; the command is `cli`'s.
 """
 
 import logging

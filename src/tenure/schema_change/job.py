@@ -11,7 +11,8 @@ none.
 
 Whatever fails in between says so in the job's error, and the table is as it was.
 
-Walk: `schema_change.changer` creates it; `node.py` hands `schema_change_kind` to the job runner.
+Walk: `schema_change.changer` creates it; `composition.job_layer` hands `schema_change_kind` to the job
+runner.
 """
 
 from collections.abc import Callable

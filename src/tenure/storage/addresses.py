@@ -1,6 +1,6 @@
 """Addresses of stores: `sqlite:PATH` or `postgresql://USER@HOST/DATABASE[?connections=N]`.
 
-Walk: `node.py` opens its store by one, and so do the executors of the pipeline.
+Walk: `composition.storage_layer` opens its store by one, and so do the executors of the pipeline.
 """
 
 import logging

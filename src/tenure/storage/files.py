@@ -13,8 +13,8 @@ Deleting asks first whether this still is the lake that was opened: whoever open
 
 Invariant (own-names): a name outside the alphabet of our own never reaches a file system.
 
-Walk: `node.py` opens one for the lake; `table.lake` reads and writes through it; kernels of the
-pipeline open it again by its address.
+Walk: `composition.table_layer` opens one for the lake; `table.lake` reads and writes through it; kernels of
+the pipeline open it again by its address.
 """
 
 import os

@@ -15,8 +15,8 @@ concluded, and its sessions expire as ever. That a file is missing proves nothin
 
 Invariant (death-is-proved): a process gives up its lock only when it has ended or has removed the file.
 
-Walk: `node.py` makes one before its session; `cluster.sessions.reaped_sessions` asks `is_dead` for the
-sessions that it finds.
+Walk: `composition.cluster_layer` makes one before its session; `cluster.sessions.reaped_sessions` asks
+`is_dead` for the sessions that it finds.
 """
 
 import fcntl

@@ -16,8 +16,8 @@ Names here are as they are, never decoded again: only `resolve` reads escapes an
 Invariant (S18): a location leads only to the directory for files and to object stores that are allowed.
 Invariant (S19): a location that is refused is refused before anything is opened.
 
-Walk: `node.py` makes one `Locations`; statements of `bulk` resolve what they were told, jobs resolve
-it again when they resume.
+Walk: `composition.storage_layer` makes one `Locations`; statements of `bulk` resolve what they were told,
+jobs resolve it again when they resume.
 """
 
 import os

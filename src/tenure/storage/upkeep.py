@@ -1,6 +1,6 @@
 """What an open engine wants done beside its commits: its file checkpointed, the node's clock compared.
 
-Walk: `node.py` runs the loops as long as its store is open.
+Walk: `composition.storage_layer` runs the loops as long as its store is open.
 """
 
 import logging

@@ -5,7 +5,7 @@
 Two nodes never make the same one while their instance ids differ, and one node never makes one
 twice: it goes on from the last if its clock has not moved.
 
-Walk: `node.py` makes one `RowIds` per node; unique_rowid() in a column's default calls it.
+Walk: `composition.table_layer` makes one `RowIds` per node; unique_rowid() in a column's default calls it.
 """
 
 from collections.abc import Callable

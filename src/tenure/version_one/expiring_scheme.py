@@ -11,7 +11,8 @@ they expire.
 Invariant (I10): a commit lies below the expiration of every version that it uses.
 Invariant (I18): what has changed since the transaction began is not handed out.
 
-Walk: `version_one.wiring` gives it to a node told to be of version 1; `node.py` runs `step` in a loop.
+Walk: `version_one.wiring` gives it to a node told to be of version 1; `composition.background` runs `step`
+in a loop.
 """
 
 import logging

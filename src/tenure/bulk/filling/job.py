@@ -23,7 +23,7 @@ Invariant (fill-whole): after the last step the index is as if it had always bee
 meanwhile, and however often it was begun.
 
 Walk: `schema_change.walk` calls `fill` for each index to be filled and `discard` before one is emptied;
-`node.py` hands it in.
+`composition.job_layer` hands it in.
 """
 
 from collections.abc import Callable, Iterator, Sequence

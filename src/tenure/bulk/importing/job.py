@@ -13,8 +13,8 @@ or be canceled, the tables come back as they were. What a dump makes is nowhere 
 
 Invariant (I40): a failed import leaves no row behind, and one that is taken up again brings each row once.
 
-Walk: `sql.statements.jobs.importing` -> `start`; `node.py` hands `import_kind` to the job runner, which calls
-`_Import.run` or takes it back.
+Walk: `sql.statements.jobs.importing` -> `start`; `composition.job_layer` hands `import_kind` to the job
+runner, which runs it or takes it back.
 """
 
 from collections.abc import Sequence

@@ -8,8 +8,8 @@ cluster is finalized there is another table of rows (`version_one.expiring_lease
 
 Invariant (I15): the row of a holder that may still use it is never deleted here.
 
-Walk: `catalog.leases.lease_waits` asks for `blockers`, and `is_used_by_others` for a publisher; `node.py`
-says which tables this node respects, and has them swept now and then.
+Walk: `catalog.leases.lease_waits` asks for `blockers`, and `is_used_by_others` for a publisher;
+`composition.catalog_layer` says which tables this node respects; `composition.background` calls `sweep`.
 """
 
 from collections.abc import Callable, Iterator, Sequence

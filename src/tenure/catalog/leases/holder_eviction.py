@@ -4,7 +4,7 @@ A schema change that has to wait for a transaction says so in a wait record. Onc
 than `lease.holder_grace`, the node that runs the transaction ends it: its next statement or its
 commit fails with 40001. A transaction that nobody waits for is left alone, however old it is.
 
-Walk: `node.py` runs `step` in a loop; it calls `LeaseScheme.end`.
+Walk: `composition.background` runs `step` in a loop; it calls `LeaseScheme.end`.
 """
 
 from collections.abc import Callable, Iterator

@@ -10,7 +10,8 @@ descriptor, there will never be one again.
 Invariant (I16): a row is never widened.
 Invariant (I15): another node deletes a row only in a transaction that finds its session absent.
 
-Walk: `catalog.leases.node_leases` writes a node's own rows; `catalog.leases.lease_waits` reads everybody's.
+Walk: `catalog.leases.node_leases` calls `write`, `catalog.leases.narrowing` calls `narrow` and `delete`;
+`catalog.leases.blockers` reads the rows of all nodes.
 """
 
 from collections.abc import Iterator

@@ -7,7 +7,7 @@
 What a transaction's use asks of its scheme is `uses.Scheme`.
 
 Walk: SQL binds transactions; `catalog.leases.lease_waits`, `catalog.leases.holder_eviction` and
-`schema_change` ask the rest; `leasing.py` chooses which.
+`schema_change` ask the rest; `composition.catalog_layer` chooses which.
 """
 
 from collections.abc import Iterable

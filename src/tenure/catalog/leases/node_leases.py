@@ -20,8 +20,8 @@ pins them, and new uses wait for the outcome. Its commit may write the node's ne
     narrowing            the rows of closed leases
     node_leases          acquiring the next lease: watching, renewing, installing
 
-Walk: `node.py` runs `step` in a loop; SQL calls `bind`; the schema changer calls `hold`, `write_next_lease`
-and `install`.
+Walk: `composition.background` runs `step` in a loop; SQL calls `bind`; the schema changer calls `hold`,
+`write_next_lease` and `install`.
 """
 
 from collections.abc import Callable, Iterable

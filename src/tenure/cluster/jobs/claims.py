@@ -7,7 +7,7 @@ claim is a node session (`SessionClaims`); until then jobs are also held by inst
 
 Invariant (I22): a job moves from one holder to another only where the former is proved gone.
 
-Walk: `cluster.jobs.job_table` asks; `node.py` chooses which.
+Walk: `cluster.jobs.job_table` asks; `composition.older_versions` chooses which.
 """
 
 from typing import Protocol

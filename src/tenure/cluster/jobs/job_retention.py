@@ -1,6 +1,6 @@
 """Ended jobs are forgotten after a while: one bounded batch per step.
 
-Walk: `node.py` runs `step` in a loop; it calls `Jobs.forget_ended`.
+Walk: `composition.background` runs `step` in a loop; it calls `Jobs.forget_ended`.
 """
 
 from collections.abc import Callable

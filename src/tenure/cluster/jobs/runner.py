@@ -15,7 +15,8 @@ What is open is kept in memory by a follower, so that a step reads only what has
 its looks, which bounds the number of steps in a second. The runner wakes by watch, at the earliest expiry
 of a session that holds a claim, when a retry is due, and at the slow poll.
 
-Walk: `node.py` runs `step` in a loop; `step` -> `Adoption.adopt_free` -> `_start` -> `JobExecution.execute`.
+Walk: `composition.background` runs `step` in a loop; `step` -> `Adoption.adopt_free` -> `_start` ->
+`JobExecution.execute`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

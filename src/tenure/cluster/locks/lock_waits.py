@@ -16,7 +16,7 @@ others can see all of the cycle.
 What could not be deleted (the store was away) is deleted later, and goes with the session at the latest.
 
 Walk: `cluster.locks.row_locks` (rows) and `cluster.locks.advisory_locks` are its two faces; `LockTable` and
-`StoredLocks` know who is first; `node.py` runs `tidy` in a slow loop.
+`StoredLocks` know who is first; `composition.background` runs `tidy` in a slow loop.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -21,7 +21,7 @@ Invariant (hold-bounded): a hold delays writers until its transaction, its sessi
 longer.
 
 Walk: `sql.execution.retries` calls `hold` when a block begins; `sql.execution.row_locking` calls `await_end`
-before a statement writes; `node.py` runs `follow` in a loop.
+before a statement writes; `composition.background` runs `follow` in a loop.
 """
 
 from collections.abc import Callable, Sequence

@@ -18,7 +18,7 @@ Never the other way round: until it is deleted, a session may turn out to live.
 Invariant (I21): "dead" is said only of a session whose existence was found absent.
 Invariant (dead-lanes): a lane is closed before the note that names it goes.
 
-Walk: `node.py` runs `follow` and `reap` in loops; jobs and leases call the other three.
+Walk: `composition.background` runs `follow` and `reap` in loops; jobs and leases call the other three.
 """
 
 from collections.abc import Callable, Sequence

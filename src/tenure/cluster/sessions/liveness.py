@@ -22,7 +22,8 @@ Invariant (I13): `expires_at` is never above what a committed and acknowledged h
 same epoch wrote.
 Invariant (I20): a lost session is not revived: the node goes on under a new one.
 
-Walk: `node.py` runs `step` in a loop; leases and jobs ask for `session()`; drain ends in `release`.
+Walk: `composition.cluster_layer` runs `step` in a loop; leases and jobs ask for `session()`; drain ends in
+`release`.
 """
 
 import logging

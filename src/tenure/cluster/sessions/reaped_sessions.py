@@ -16,8 +16,8 @@ Whoever dies in between leaves a session without lanes: it can write nothing, an
 
 Invariant (reaped-is-fenced): a dead process's session is deleted only when its lanes are closed.
 
-Walk: `processes` calls `end_reaped` for the sessions that a child had named before it was reaped; `node.py`
-calls `end_proved` when it starts.
+Walk: `processes` calls `end_reaped` for the sessions that a child had named before it was reaped;
+`composition.cluster_layer` calls `end_proved` when it starts.
 """
 
 import logging

@@ -10,7 +10,7 @@ A certificate whose signature has no such function of its own (Ed25519) has no b
 SCRAM-SHA-256-PLUS is not offered. The function's name is read from the certificate with as much
 DER as that takes.
 
-Walk: `node.py` calls `load` once; the server hands the context to asyncio and `binding` to each login.
+Walk: `front` calls `load` once; the server hands the context to asyncio and `binding` to each login.
 """
 
 import os

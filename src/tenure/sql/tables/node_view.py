@@ -1,6 +1,6 @@
 """What the system tables of a node show besides the store: its sessions, plans, leases and the other nodes.
 
-Walk: `node.py` makes one; `sql.tables.all` hands it to the tables of the node.
+Walk: `composition.sql_layer` makes one; `sql.tables.all` hands it to the tables of the node.
 """
 
 from collections.abc import Callable, Sequence

@@ -3,7 +3,8 @@
 A node follows the manifests. What it has not heard of yet does no harm: a read whose rows have left
 the store meanwhile is told so by the cleaned mark, and asks the store for the newest manifest itself.
 
-Walk: `node.py` hands one to the store and runs `follow` in a loop; `kv.bases` asks `of` and `newer`.
+Walk: `composition.table_layer` hands one to the store and runs `follow` in a loop; `kv.bases` asks `of` and
+`newer`.
 """
 
 from collections.abc import Sequence

@@ -13,8 +13,8 @@ or of the store. It gives both a new id, so that whatever else carries the old o
 
 Invariant (one-lake): nodes of one store that are accepted have one lake.
 
-Walk: `node.py` calls `open_lake` when its session is there; `bulk.store_copy` and `tenure store use-lake`
-call `use_lake`.
+Walk: `composition.table_layer` calls `open_lake` when its session is there; `bulk.store_copy` and `tenure
+store use-lake` call `use_lake`.
 """
 
 import json
