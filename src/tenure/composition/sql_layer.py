@@ -1,7 +1,7 @@
 """What SQL sessions of a node use, and what system tables show of the node.
 
-Walk: `node.py` calls `build_services` and `build_view` when the door opens; this makes the `Services` that SQL
-is handed, and the `NodeView` of its system tables.
+Walk: `node.py` calls `build_services` and `build_view` when the door opens; this makes the `Services` that
+SQL is handed, and the `NodeView` of its system tables.
 """
 
 from itertools import count

@@ -6,8 +6,8 @@
 Invariant (old-lease): a lease moves to another instance only after the heartbeat of the former
 has expired or is gone.
 
-Walk: `version_one.wiring` makes them, for `cluster.jobs.job_table`, which asks `is_free` and `holds`; both ask
-`OldHeartbeats`.
+Walk: `version_one.wiring` makes them, for `cluster.jobs.job_table`, which asks `is_free` and `holds`; both
+ask `OldHeartbeats`.
 """
 
 from tenure.base.timestamp import Timestamp

@@ -3,8 +3,8 @@
 What it says may be a moment old. So it serves where a mistake costs work and no more: a node that is
 alone spares itself what only others would look at.
 
-Walk: `composition.background` runs `follow` in a loop; `composition.cluster_layer` hands `is_alone` to the row
-locks.
+Walk: `composition.background` runs `follow` in a loop; `composition.cluster_layer` hands `is_alone` to the
+row locks.
 """
 
 from collections.abc import Callable, Sequence

@@ -3,7 +3,7 @@
 None of them refers to a SQL session: what does, such as the plan cache and the system tables, is handed to
 those who need it.
 
-Walk: `node.py` makes one; blocks, sessions and statements read it.
+Walk: `composition.sql_layer` makes one; blocks, sessions and statements read it.
 """
 
 from collections.abc import Callable, Sequence
