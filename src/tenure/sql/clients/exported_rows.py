@@ -1,6 +1,7 @@
 """The rows of an exported query, read by a session of its own for the job.
 
-Walk: `composition.job_layer` hands `rows_of` to the export job -> `SqlSessions.open` -> `statements.dml.queries`.
+Walk: `composition.job_layer` hands `rows_of` to the export job -> `SqlSessions.open` ->
+`statements.dml.queries`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
