@@ -2,30 +2,39 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "tenure"
 SKIPPED = {".git", ".venv", "__pycache__", "tenure-data", "build", "dist", ".hypothesis"}
 
 
-class Module(NamedTuple):
+@dataclass(frozen=True, eq=False, slots=True)
+class Module:
     path: str
-    """Relative to src/tenure for product code, to the project's root otherwise."""
+    """Relative to src/tenure."""
     text: str
     tree: ast.Module
 
 
 @cache
 def product_modules() -> tuple[Module, ...]:
-    return tuple(_modules(PACKAGE, relative_to=PACKAGE))
+    return tuple(_modules())
 
 
 @cache
-def modules_of_tests() -> tuple[Module, ...]:
-    return tuple(_modules(ROOT / "tests", relative_to=ROOT))
+def nodes(module: Module) -> tuple[ast.AST, ...]:
+    """All nodes of a module's tree: several tests look at each of them."""
+    return tuple(ast.walk(module.tree))
+
+
+@cache
+def texts_of_tests() -> dict[str, str]:
+    """The modules of the tests as text, by their path: parsing them all would take longer than reading."""
+    paths = sorted((ROOT / "tests").rglob("*.py"))
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
 def files(*suffixes: str) -> Iterator[Path]:
@@ -39,7 +48,7 @@ def files(*suffixes: str) -> Iterator[Path]:
 
 def imports(module: Module) -> Iterator[tuple[int, str]]:
     """Yields the line and dotted name of every absolute import, wherever it stands."""
-    for node in ast.walk(module.tree):
+    for node in nodes(module):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
@@ -48,7 +57,7 @@ def imports(module: Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{node.module}.{alias.name}"
 
 
-def _modules(folder: Path, *, relative_to: Path) -> Iterator[Module]:
-    for path in sorted(folder.rglob("*.py")):
+def _modules() -> Iterator[Module]:
+    for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        yield Module(path.relative_to(relative_to).as_posix(), text, ast.parse(text, filename=str(path)))
+        yield Module(path.relative_to(PACKAGE).as_posix(), text, ast.parse(text, filename=str(path)))

@@ -7,7 +7,7 @@ differ from seed to seed.
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.source import Module, imports, product_modules
+from tests.tidy.source import Module, imports, nodes, product_modules
 
 BANNED_MODULES = {
     "_thread",
@@ -73,7 +73,7 @@ def test_nothing_is_ordered_by_its_address() -> None:
     offences = [
         f"{module.path}:{node.value.lineno}"
         for module in product_modules()
-        for node in ast.walk(module.tree)
+        for node in nodes(module)
         if isinstance(node, ast.keyword)
         and node.arg == "key"
         and isinstance(node.value, ast.Name)
@@ -101,7 +101,7 @@ def _banned_imports(module: Module) -> Iterator[tuple[int, str]]:
 
 
 def _banned_uses(module: Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(module.tree):
+    for node in nodes(module):
         if not isinstance(node, ast.Attribute):
             continue
         name = ast.unparse(node)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import tenure.base.errors
 from tenure.base.errors import TenureError
-from tests.tidy.source import product_modules
+from tests.tidy.source import nodes, product_modules
 
 TREE = "base/errors/"
 STEERING = {
@@ -75,7 +75,7 @@ def _exceptions_by_module() -> dict[str, set[str]]:
     bases = {
         (module.path, node.name): {ast.unparse(base).rpartition(".")[2] for base in node.bases}
         for module in product_modules()
-        for node in ast.walk(module.tree)
+        for node in nodes(module)
         if isinstance(node, ast.ClassDef)
     }
     exceptions = {name for name, value in vars(builtins).items() if _is_exception(value)}

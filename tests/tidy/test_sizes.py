@@ -2,7 +2,7 @@
 
 import ast
 
-from tests.tidy.source import product_modules
+from tests.tidy.source import nodes, product_modules
 
 MODULE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 60
@@ -19,7 +19,7 @@ def test_functions_are_short() -> None:
     lines = {
         f"{module.path}::{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
         for module in product_modules()
-        for node in ast.walk(module.tree)
+        for node in nodes(module)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     assert {name: n for name, n in lines.items() if n > FUNCTION_LINES_MAX and name not in ALLOWED} == {}

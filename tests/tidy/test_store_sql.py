@@ -6,7 +6,7 @@ Where the text of a statement is put together at all, it is at import, of consta
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.source import Module, product_modules
+from tests.tidy.source import Module, nodes, product_modules
 
 CALLS = {"execute", "executemany", "send_query", "executescript", "run"}
 
@@ -37,7 +37,7 @@ def test_only_the_storage_layer_speaks_sql_to_a_store() -> None:
     speaking = {
         module.path
         for module in product_modules()
-        if any(_is_call(node, "execute") and _is_text(node) for node in ast.walk(module.tree))
+        if any(_is_call(node, "execute") and _is_text(node) for node in nodes(module))
     }
     assert {path for path in speaking if not path.startswith("storage/")} <= {"sql/duck/engine.py"}
 
@@ -49,7 +49,7 @@ def test_the_walk_finds_what_it_looks_for() -> None:
 
 
 def _made_texts(module: Module) -> Iterator[ast.expr]:
-    for node in ast.walk(module.tree):
+    for node in nodes(module):
         if any(_is_call(node, name) for name in CALLS):
             assert isinstance(node, ast.Call)
             for argument in node.args[:1]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from tests.tidy.source import ROOT, Module, imports, product_modules
+from tests.tidy.source import Module, imports, nodes, product_modules, texts_of_tests
 
 WALK = re.compile(r"^Walk: (.*?)(?:\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"`([a-zA-Z_][\w.]*?)(?:\(\)|/)?`")
@@ -221,15 +221,16 @@ def classes() -> dict[str, str]:
 def used_names(package: str) -> frozenset[str]:
     """The names and attributes in the code of a module or package; without a name, in all code, tests too."""
     if not package:
-        texts = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
-        return frozenset().union(*map(_used_names, modules()), *(re.findall(r"\w+", text) for text in texts))
+        return frozenset().union(
+            *map(_used_names, modules()), *(re.findall(r"\w+", text) for text in texts_of_tests().values())
+        )
     return frozenset().union(*(_used_names(name) for name in modules() if is_under(name, package)))
 
 
 @cache
 def _used_names(module: str) -> frozenset[str]:
     names = set()
-    for node in ast.walk(modules()[module].tree):
+    for node in nodes(modules()[module]):
         if isinstance(node, ast.Name):
             names.add(node.id)
         elif isinstance(node, ast.Attribute):

@@ -7,7 +7,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tests.tidy.source import ROOT, Module, product_modules
+from tests.tidy.source import ROOT, Module, nodes, product_modules
 
 OTHER_WORDS = {
     *("ts", "watermark", "pts", "horizon", "vacuum", "backend", "warehouse", "rangefeed"),
@@ -101,7 +101,7 @@ def test_prose_says_who_does_what() -> None:
 
 def defined_names(module: Module) -> Iterator[str]:
     """The names that a module gives: to classes, functions, parameters, variables and attributes."""
-    for node in ast.walk(module.tree):
+    for node in nodes(module):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.arg):
@@ -113,4 +113,4 @@ def defined_names(module: Module) -> Iterator[str]:
 
 
 def defined_classes(module: Module) -> Iterator[str]:
-    return (node.name for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
+    return (node.name for node in nodes(module) if isinstance(node, ast.ClassDef))
