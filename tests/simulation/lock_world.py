@@ -3,7 +3,8 @@
 What is judged is seen from outside: the moment a client is told that it has an advisory lock, nobody else
 may have one that conflicts, whose node session is in the store. What a client has given up, or what hangs
 on a session that is gone, counts no more. Of what clients write under a lock: once another one has written
-under it, the former writes no more, however long its node was stopped and how often it tries again.
+under it, the former writes no more, however long its node was stopped and how often it tries again. Of
+tables that are held (`hold_shapes`): no writer waits for a hold for longer than it may last.
 
 Walk: `test_lock_simulator` calls `run`.
 """
@@ -31,6 +32,7 @@ from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import DEFAULT_TENANT, Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import HEAD_BYTES, History
+from tests.simulation.hold_shapes import HoldShapes
 from tests.simulation.hub import Cancelled
 from tests.simulation.knobs import Knobs, draw_knobs
 from tests.simulation.nodes import Cluster, Node
@@ -66,14 +68,20 @@ class Outcome:
     unknown: Counter[bytes] = field(default_factory=Counter)
 
 
-def run(seed: int, change: Callable[[Knobs], None] = lambda knobs: None, *, guarded: float = 0.1) -> Outcome:
-    """`guarded`: how often a client writes under a lock, of all that it does."""
+def run(
+    seed: int,
+    change: Callable[[Knobs], None] = lambda knobs: None,
+    *,
+    guarded: float = 0.1,
+    holding: float = 0.0,
+) -> Outcome:
+    """How often, of all that it does, a client writes under a lock, and scans a table that it holds."""
     tape = Tape(seed)
     knobs = draw_knobs(tape, seconds=SECONDS, nodes=3)
     knobs.nodes = 3
     change(knobs)
     cluster = LockCluster(tape, knobs, {})
-    cluster.guarded = guarded
+    cluster.guarded, cluster.holding = guarded, holding
     cluster.start()
     cluster.hub.run(SECONDS)
     cluster.conclude()
@@ -97,7 +105,7 @@ class LockCluster(Cluster):
         self.outcome = Outcome()
         self.held: dict[AdvisoryKey, list[Held]] = {key: [] for key in LOCKS}
         self.starts = count(1)
-        self.guarded = 0.0
+        self.guarded = self.holding = 0.0
         super().__init__(tape, knobs, weights, Untraced())
         self.settings = (
             Settings(DEFINITIONS)
@@ -184,8 +192,11 @@ class LockNode(Node):
             self.env.spawn("deaths", partial(self._loop, deaths.follow))
         waits = LockWaits(store, deaths, liveness.session, lambda: False)
         self.env.spawn("tidy", partial(self._loop, lambda: waits.tidy() or 2.0))  # type: ignore[func-returns-value]
+        rows = RowLocks(waits)
+        if cluster.holding:
+            self.env.spawn("holds", partial(self._loop, rows.tables.follow))
         for number in range(cluster.knobs.clients):
-            client = LockClient(self, f"{self.machine.name}.c{number}", number, store, waits)
+            client = LockClient(self, f"{self.machine.name}.c{number}", number, store, waits, rows)
             self.clients.append((client, self.env.spawn(f"c{number}", client.run)))  # type: ignore[arg-type]
 
     def _loop(self, step: Callable[[], float | None]) -> None:
@@ -198,7 +209,9 @@ class LockNode(Node):
 
 
 class LockClient:
-    def __init__(self, node: LockNode, name: str, number: int, store: Store, waits: LockWaits) -> None:
+    def __init__(
+        self, node: LockNode, name: str, number: int, store: Store, waits: LockWaits, rows: RowLocks
+    ) -> None:
         self.name = name
         self.operation = ""
         self.since_t = 0.0
@@ -206,7 +219,8 @@ class LockClient:
         self._number = number
         self._store = store
         self._waits = waits
-        self._rows = RowLocks(waits)
+        self._rows = rows
+        self._holds = HoldShapes(name, rows, store, node.cluster)
         self._advisory = AdvisoryLocks(waits)
         self._tape = node.cluster.tape
 
@@ -220,6 +234,9 @@ class LockClient:
                 if self._has_time() and self._tape.chance(f"{self.name}.guarded", cluster.guarded):
                     self.operation = "guarded"
                     self._write_under_lock(owner)
+                elif cluster.holding and self._tape.chance(f"{self.name}.holding", cluster.holding):
+                    self.operation = "sum"
+                    self._holds.sum_up(owner)
                 elif self._tape.chance(f"{self.name}.advisory", 0.5):
                     self.operation = "advisory"
                     self._lock(owner)
@@ -314,6 +331,8 @@ class LockClient:
         rows = [self._tape.choose(f"{self.name}.row", ROWS) for _ in range(2)]
         txn = self._store.begin()
         try:
+            if self._cluster.holding:
+                self._holds.await_end(owner)
             assert txn.read_at >= 0
             self._rows.acquire(owner, rows)
             txn.refresh()

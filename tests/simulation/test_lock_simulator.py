@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from tenure.cluster.locks import stored_locks
+from tenure.cluster.locks import stored_locks, table_holds
 from tenure.cluster.locks.advisory_locks import AdvisoryLocks
 from tenure.cluster.locks.stored_locks import StoredLocks
+from tenure.cluster.locks.table_holds import TableHolds
 from tenure.cluster.sessions.session_records import SessionId
 from tests.simulation.knobs import Knobs
 from tests.simulation.lock_world import run
@@ -56,6 +57,31 @@ def test_clients_write_under_locks_that_are_lost() -> None:
     assert seen["guarded"] > 50 and seen["SessionLost"] > 0, seen
 
 
+@pytest.mark.invariant("hold-bounded")
+def test_holds_of_tables_run_without_a_violation() -> None:
+    seen = Counter[str]()
+    for seed in range(8):
+        outcome = run(seed, holding=0.2)
+        assert outcome.violations == [], seed
+        seen += outcome.seen
+    assert seen["sum, held"] > 20 and seen["writer meets a hold"] > 20, seen
+
+
+def share_lost_with_a_hold() -> float:
+    """While all is well, of the tries that hold the table."""
+    seen = Counter[str]()
+    for seed in range(4):
+        outcome = run(seed, calm, guarded=0.0, holding=0.2)
+        assert outcome.violations == []
+        seen += outcome.seen
+    assert seen["sum lost, at once"] > 50, "there is something to be held against"
+    return seen["sum lost, held"] / (seen["sum, held"] + seen["sum lost, held"])
+
+
+def test_who_holds_the_table_seldom_loses() -> None:
+    assert share_lost_with_a_hold() < 0.25
+
+
 # ── mistakes are found ─────────────────────────────────────────────────────────────────────────
 
 
@@ -95,3 +121,19 @@ def test_who_forgets_records_that_may_have_landed_is_found(monkeypatch: pytest.M
 def test_who_looks_for_no_cycle_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_locks, "must_give_way", lambda *values: False)
     assert finds("waits at")
+
+
+def test_a_hold_that_holds_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TableHolds, "hold", lambda *values: True)
+    assert share_lost_with_a_hold() > 0.4
+
+
+def test_who_does_not_hear_of_holds_elsewhere_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TableHolds, "_look", lambda *values: None)
+    assert share_lost_with_a_hold() > 0.3
+
+
+def test_who_waits_for_a_hold_for_ever_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_holds, "seconds_between", lambda *values: 1000.0)
+    runs = (run(seed, calm, guarded=0.0, holding=0.2) for seed in range(8))
+    assert any("waited for a hold" in each for outcome in runs for each in outcome.violations)

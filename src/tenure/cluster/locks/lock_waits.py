@@ -38,6 +38,9 @@ DEADLOCK_SECONDS_MAX = 4.0
 """How long a wait is before it looks for a cycle, as PostgreSQL's deadlock_timeout; and then between two
 such looks, doubling up to the greatest: each reads all locks there are."""
 
+LATE_SECONDS = 0.001
+"""A wait that a time-out cuts short ends just after it; a shorter one might not end at all, by rounding."""
+
 CANCEL_SECONDS = 0.1
 """How often a wait asks whether it shall go on: a person who cancels does not notice."""
 
@@ -250,7 +253,9 @@ class _Attempt:
 
     def _pause(self) -> float:
         timeout = self._how.timeout
-        return CANCEL_SECONDS if timeout is None else max(0.0, min(CANCEL_SECONDS, timeout - self._waited()))
+        if timeout is None:
+            return CANCEL_SECONDS
+        return max(LATE_SECONDS, min(CANCEL_SECONDS, timeout - self._waited()))
 
     def _is_cycle_due(self) -> bool:
         now = self._locks.env.monotonic()
