@@ -43,6 +43,10 @@ LOOK_BYTES = 8 << 20
 TRIM_BYTES = 32 << 20
 """When so much was given back, the system is given the free pages, too."""
 
+UNCHARGED_PART = 32
+"""One part in so many of the node's limit is left for copies that live for a moment and are charged to
+nobody: a row as values, as bytes, and as it is written."""
+
 NODE_SHARE = 2
 """One part in so many of the machine's memory is for a node, where nothing is set."""
 
@@ -66,6 +70,7 @@ class ResidentMemory:
         """Of large values that are being made right now: charged, but not yet to be seen."""
 
     def has_room(self, count: int, limit_bytes: int) -> bool:
+        limit_bytes -= limit_bytes // UNCHARGED_PART
         since = self._since_bytes + count
         if since > LOOK_BYTES or self._known_bytes + since > limit_bytes:
             if not self._fits(count, limit_bytes):

@@ -203,6 +203,13 @@ class Buffer:
         elif len(self._order) > len(self.writes):
             self._order = [key for key in self._order if key in self.writes]
 
+    def clear(self) -> None:
+        """The transaction is over: nothing is read from it any more, by views neither."""
+        self.writes.clear()
+        self._order.clear()
+        self._undo.clear()
+        self._newest_view = None
+
     def release(self, savepoint: BufferMark | None) -> None:
         """Keeps what was written since, and forgets the savepoint and those after it. None: every one."""
         if savepoint is None:

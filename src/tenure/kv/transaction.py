@@ -7,7 +7,6 @@
 A transaction reads the store as of `read_at`, the store clock at its first read, with its own
 buffered writes laid over it. At commit the section proves that nothing it read has a revision
 newer than `read_at`; so it could as well have read everything at `commit_at`.
-
 A **child** runs while its parent is open, sees the parent's buffered writes (unless it reads committed
 rows only), commits before it and stays committed whatever the parent does. The parent keeps its `read_at`:
 
@@ -28,7 +27,6 @@ A transaction has two ways to end well: `commit` waits for the outcome; `submit`
 back when the outcome is there, and `finish` then takes it in as `commit` would have.
 What it needs to be **absent** when it commits it need not look for: it says so, and the section proves it.
 A **view** keeps what the transaction reads at one moment readable, whatever it writes later: see `kv.view`.
-
 Going back to a **savepoint** undoes buffered writes. What was read since stays read: a reader that
 decides by what it saw, and then takes its writes back, has still seen it.
 
@@ -346,6 +344,8 @@ class Transaction:
         # Both refer to the caller, which refers to the transaction: a cycle would wait for a collection.
         self.on_read = None
         self._absences.taken.clear()
+        if self._known is None or state is TransactionState.ENDED:
+            self._buffer.clear()  # what it wrote is not read any more; whoever refers to it may stay for long
         if self._parent is not None:
             self._parent._children.remove(self)
             self._parent._landed.take_in(self._landed)

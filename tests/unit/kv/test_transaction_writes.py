@@ -270,3 +270,13 @@ def test_a_deadline_an_hour_away_does_not_matter(store: Store) -> None:
     txn = writing(store)
     txn.deadline_at = add_seconds(next_commit_at(store), 3600)
     txn.commit()
+
+
+def test_a_transaction_that_is_over_keeps_nothing_of_what_it_wrote(store: Store) -> None:
+    for end in (Transaction.rollback, Transaction.commit):
+        txn = store.begin()
+        txn.put(row("a"), bytes(1000))
+        txn.mark()
+        txn.put(row("a"), bytes(2000))
+        end(txn)
+        assert not txn._buffer.writes and not txn._buffer._undo
