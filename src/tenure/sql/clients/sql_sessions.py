@@ -4,6 +4,7 @@ Walk: `front.py` makes `SqlSessions`; the door calls `open` once a user has logg
 """
 
 from tenure.base.errors import RetryError, UndefinedDatabase
+from tenure.catalog.accounts import rights
 from tenure.catalog.descriptors.definitions import Database, DescriptorState, NameKey
 from tenure.sql.clients.session import PAUSE_SECONDS, PAUSE_SECONDS_MAX, Session
 from tenure.sql.execution.plan_cache import PlanCache
@@ -69,7 +70,7 @@ class SqlSessions:
 
     def _is_superuser(self, name: str) -> bool:
         user = self._services.users.get(self._services.store.snapshot(), name)
-        return user is not None and user.is_superuser
+        return rights.is_superuser(user)
 
     def _closed(self, number: int) -> None:
         with self._lock:

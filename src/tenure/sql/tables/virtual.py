@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tenure.base.errors import InsufficientPrivilege
+from tenure.catalog.accounts import rights
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.catalog.name_resolution import Path
@@ -129,5 +130,4 @@ def is_superuser(reader: TableReader) -> bool:
     """Whether the session's user is one now, also where the statement reads the past."""
     session, block = reader.session, reader.block
     source = block.source if block.past is None else session.services.store.snapshot()
-    user = session.services.users.get(source, session.user)
-    return user is not None and user.is_superuser
+    return rights.is_superuser(session.services.users.get(source, session.user))

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from tenure.base.errors import (
     DependentObjects,
-    InsufficientPrivilege,
     NotSupported,
     ObjectInUse,
     SyntaxFault,
     UndefinedObject,
 )
+from tenure.catalog.accounts import rights
 from tenure.catalog.accounts.passwords import SALT_BYTES, stored_password
 from tenure.catalog.descriptors.definitions import is_dropped
 from tenure.sql.statements.ddl.definition import Definer
@@ -103,9 +103,8 @@ def _require_owns_nothing(definer: Definer, name: str) -> None:
 
 
 def _require_superuser(definer: Definer, message: str) -> None:
-    user = definer.session.services.users.get(definer.use.txn, definer.owner)
-    if user is None or not user.is_superuser:
-        raise InsufficientPrivilege(message, detail="Only superusers may create, alter and drop roles.")
+    role = definer.session.services.users.get(definer.use.txn, definer.owner)
+    rights.require_superuser(role, message, detail="Only superusers may create, alter and drop roles.")
 
 
 def _options(definer: Definer, nodes: Sequence[Tree]) -> RoleOptions:

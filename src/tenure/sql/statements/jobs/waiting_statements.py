@@ -15,11 +15,11 @@ from collections.abc import Callable
 
 from tenure.base.errors import (
     IllegalStep,
-    InsufficientPrivilege,
     NoSuitableProcess,
     OutcomeUnknown,
     TenureError,
 )
+from tenure.catalog.accounts import rights
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import Job
 from tenure.cluster.jobs.job_waits import failure_of, outcome_of, unknown
@@ -139,7 +139,6 @@ def cancel_job(execution: Execution, id: int) -> bool:
 
 
 def require_superuser(session: SessionState, what: str) -> None:
-    """Files are the operator's: who may read tables may not, by that, read or write them."""
-    user = session.services.users.get(session.services.store.snapshot(), session.user)
-    if user is None or not user.is_superuser:
-        raise InsufficientPrivilege(f"permission denied to {what}", hint="Only superusers may.")
+    """Files belong to the operator: the right to read a table is no right to read or write files."""
+    role = session.services.users.get(session.services.store.snapshot(), session.user)
+    rights.require_superuser(role, f"permission denied to {what}", hint="Only superusers may.")

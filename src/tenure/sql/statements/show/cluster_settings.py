@@ -15,10 +15,10 @@ from typing import ClassVar
 from tenure.base.errors import (
     ActiveTransaction,
     InFailedTransaction,
-    InsufficientPrivilege,
     InvalidParameter,
     UndefinedVariable,
 )
+from tenure.catalog.accounts import rights
 from tenure.cluster.settings import ClusterSettings
 from tenure.kv.transaction import Transaction
 from tenure.sql.execution.execution import Execution
@@ -59,11 +59,9 @@ class SetClusterSetting(Control):
             raise InFailedTransaction
         if block is not None and (block.is_explicit or block.has_writes):
             raise ActiveTransaction(f"{self.tag} cannot run inside a transaction block")
-        user = services.users.get(services.store.snapshot(), session.user)
-        if user is None or not user.is_superuser:
-            raise InsufficientPrivilege(
-                f'permission denied to set cluster setting "{self.name}"', hint="Ask a superuser."
-            )
+        role = services.users.get(services.store.snapshot(), session.user)
+        message = f'permission denied to set cluster setting "{self.name}"'
+        rights.require_superuser(role, message, hint="Ask a superuser.")
 
     def _write(self, txn: Transaction, settings: ClusterSettings) -> None:
         if self.value is None:
