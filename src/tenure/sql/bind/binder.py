@@ -35,7 +35,7 @@ class Binder:
 
     def __init__(self, names: Names, parameters: Parameters, root: Tree) -> None:
         self.names = names
-        self.binding = Binding(parameters, bind_expressions.bind, bind_select.bind, root)
+        self.binding = Binding[QueryLevel](parameters, bind_expressions.bind, bind_select.bind, root)
 
     def level(self, parent: QueryLevel | None = None) -> QueryLevel:
         """A level without anything in sight; `sql.bind.from_clause` and `add_columns` fill it."""

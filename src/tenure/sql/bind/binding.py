@@ -1,28 +1,38 @@
 """What is common to all levels of a statement while it is bound: its parameters, its subqueries.
 
-The parts of the binder call each other in a circle, as queries hold expressions and expressions hold
-queries. They do so through `Binding`, which `sql.bind.binder` puts together.
+Queries hold expressions and expressions hold queries, so the functions that bind them call each other. They
+do so through `Binding`, which `sql.bind.binder` puts together. It keeps levels without looking into them: `L`
+is `sql.bind.scope.QueryLevel`, which has its `Binding`.
 
-Walk: `sql.bind.binder` makes one per statement; every `sql.bind_*` module gets it with its level.
+Walk: `sql.bind.binder` makes one per statement; `sql.bind.scope` gives it to each level.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
 from tenure.base.errors import WrongRecursion
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ContextValue, nodes
 from tenure.sql.bind.parameters import Parameters
-from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.plans.constant_errors import constants
 from tenure.sql.plans.plan import Plan, Query, Recursive, Subquery, Working, expressions, walk
 from tenure.sql.text.parse import Tree
 
 
+class Level(Protocol):
+    def ancestors(self) -> Iterable["Level"]:
+        """Itself and the levels outside it."""
+        ...
+
+
+L = TypeVar("L", bound=Level)
+
+
 @dataclass(eq=False)
-class Binding:
+class Binding(Generic[L]):
     parameters: Parameters
-    expression: Callable[[Tree, QueryLevel], Typed]
+    expression: Callable[[Tree, L], Typed]
     """Binds an expression at a level."""
     query: Callable[..., Plan]
     """Binds a SelectStmt below a level: `sql.bind.select.bind`."""
@@ -32,7 +42,7 @@ class Binding:
     """How many SELECTs the plan is made of, each counted as often as it stands there."""
     nested: list[Subquery] = field(default_factory=list)
     shared: list[Plan] = field(default_factory=list)
-    origins: dict[int, tuple[QueryLevel, int]] = field(default_factory=dict)
+    origins: dict[int, tuple[L, int]] = field(default_factory=dict)
     """Of each Given that is no parameter: the level and the position in its row."""
     next_given: int = -1
     next_recursion: int = 0
@@ -43,7 +53,7 @@ class Binding:
     places: list[int] = field(default_factory=list)
     """Where the columns of the query that was bound last stand in the text."""
 
-    def fresh_given(self, owner: QueryLevel, position: int) -> int:
+    def fresh_given(self, owner: L, position: int) -> int:
         if self.next_given < 0:
             self.next_given = max(len(self.parameters), _highest_parameter(self.root))
         number, self.next_given = self.next_given, self.next_given + 1
@@ -56,9 +66,9 @@ class Binding:
         nested, shared = tuple(self.nested), tuple(self.shared)
         return Query(plan, types, max(len(types), self.next_given), nested, shared, folded)
 
-    def taken_by(self, plan: Plan, level: QueryLevel) -> list[ContextValue]:
+    def taken_by(self, plan: Plan, level: L) -> list[ContextValue]:
         """The Givens in a plan that come from the rows of a level, or from further out."""
-        outside = set(level.ancestors())
+        outside: set[Level] = set(level.ancestors())
         found = {each.number: each for each in givens(plan)}
         return [
             each
@@ -73,7 +83,7 @@ def givens(plan: Plan) -> Iterator[ContextValue]:
             yield from (node for node in nodes(tree) if isinstance(node, ContextValue))
 
 
-def refuse_recursion(plan: Plan, binding: Binding, where: str) -> None:
+def refuse_recursion(plan: Plan, binding: Binding[L], where: str) -> None:
     """Raises WrongRecursion (42P19) if a plan reads a recursive query from inside of it."""
     parts = list(walk(plan))
     inside = {each.number for each in parts if isinstance(each, Recursive)}

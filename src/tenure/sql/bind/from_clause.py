@@ -289,7 +289,7 @@ def _mark_nullable(how: JoinKind, left: Sequence[Item], right: Sequence[Item]) -
         item.is_nullable = True
 
 
-def _check_recursion(how: JoinKind, left: Plan, right: Plan, binding: Binding) -> None:
+def _check_recursion(how: JoinKind, left: Plan, right: Plan, binding: Binding[QueryLevel]) -> None:
     for plan, harmful in (
         (left, (JoinKind.RIGHT, JoinKind.FULL)),
         (right, (JoinKind.LEFT, JoinKind.FULL)),

@@ -15,7 +15,7 @@ asks for the origins of Givens.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tenure.base.errors import (
     AmbiguousAlias,
@@ -32,12 +32,10 @@ from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ColumnRef, ContextValue, Node
 from tenure.expr.tree.rewrite import rewrite
 from tenure.expr.types.datatype import Type
+from tenure.sql.bind.binding import Binding
 from tenure.sql.bind.grouping import Calls
 from tenure.sql.bind.relations import Names, Relation
 from tenure.sql.plans.plan import OutputColumn
-
-if TYPE_CHECKING:
-    from tenure.sql.bind.binding import Binding
 
 
 class Named(NamedTuple):
@@ -102,7 +100,7 @@ class Locking(NamedTuple):
 class QueryLevel:
     """One SELECT while it is bound."""
 
-    binding: "Binding"
+    binding: Binding["QueryLevel"]
     names: Names
     parent: "QueryLevel | None" = None
     clause: str = ""

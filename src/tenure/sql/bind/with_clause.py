@@ -193,7 +193,7 @@ def _refusing(name: str) -> Callable[[int], None]:
     return check
 
 
-def _once(name: str, number: int, binding: Binding) -> Callable[[int], None]:
+def _once(name: str, number: int, binding: Binding[QueryLevel]) -> Callable[[int], None]:
     def check(location: int) -> None:
         if number in binding.recursions:
             raise WrongRecursion(
