@@ -5,8 +5,8 @@
     for each row:  state = steps.step(state, *values)
     result = steps.finish(state)
 
-Whoever runs it has already left out the rows that FILTER, DISTINCT and, of a strict aggregate, NULLs
-exclude, and sorts them where the call has an ORDER BY. An ordered-set aggregate (percentile_cont) has
+The executor has already left out the rows that FILTER, DISTINCT and, of a strict aggregate, NULLs exclude,
+and sorts the rest where the call has an ORDER BY. An ordered-set aggregate (percentile_cont) has
 direct arguments first, which go to `finish` instead; its rows come sorted.
 
 Walk: the modules of each family list theirs; `expr.aggregates.aggregate_table` gathers them.

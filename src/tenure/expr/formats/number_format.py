@@ -152,7 +152,7 @@ def format_number(value: Decimal, pattern: str) -> str:
 
 
 def format_int4(value: int, pattern: str) -> str:
-    """What V makes of it keeps its 32 bits, whatever they come to."""
+    """The product with V wraps around at 32 bits, as in PostgreSQL."""
     shape = shape_of(pattern)
     if "E" in shape.flags:
         return format_float(float(value), pattern, 15)

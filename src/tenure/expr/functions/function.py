@@ -67,7 +67,7 @@ class Context:
     """The session's TimeZone, in which timestamptz is read, written and taken apart."""
     sequences: SequenceValues | None = None
     session: Mapping[str, Datum] = field(default_factory=dict)
-    """Facts for current_user and its like, by the names in `expr.functions.session_functions.FACTS`."""
+    """Facts for current_user and others, by the names in `expr.functions.session_functions.FACTS`."""
     setting: Callable[[str], str | None] | None = None
     """The text of a session's setting, for current_setting(); None if there is none of the name."""
     set_setting: Callable[[str, str | None, bool], str] | None = None

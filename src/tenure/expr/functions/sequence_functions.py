@@ -1,7 +1,7 @@
 """Values of sequences: what nextval(), currval(), setval() and lastval() are once they are bound.
 
 A sequence is named by its descriptor's id, a constant of type int8, so that a stored default means
-the same sequence whatever it is called by now. The binder makes these calls of PostgreSQL's, whose
+the same sequence after a rename. The binder makes these calls of PostgreSQL's, whose
 argument is a name; `expressions.sequences` finds the sequences that a tree calls.
 
 Walk: `expr.function_table` lists these; the Context's sequences give the values.

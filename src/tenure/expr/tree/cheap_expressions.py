@@ -1,12 +1,12 @@
-"""Which expressions are cheap by proof: what they cost at most, whatever values they are given.
+"""Which expressions are cheap by proof: what they cost at most, for any values.
 
     price + $1                       200 steps: a number may have 131,072 digits
     lower(name) = $1                  62
     name LIKE $1                     NOT_CHEAP: no bound is known, or it is too large
     repeat('a', 60000)               NOT_CHEAP
 
-A step is about 40 microseconds of work at most, over inputs of some 8 kB: whoever runs the expression sees to
-that. `CHEAP` is the whole list of functions; what is not on it is not cheap. A value that is longer than its
+A step is about 40 microseconds of work at most, over inputs of some 8 kB; the caller keeps inputs that
+short. `CHEAP` is the whole list of functions; what is not on it is not cheap. A value that is longer than its
 inputs counts as often as it is longer, so that a chain of `||` cannot hand a megabyte to a cast.
 
 Invariant (inline-cheap): an expression that calls a function which is not on the list is not cheap.
@@ -167,7 +167,7 @@ def _measured(tree: Node) -> tuple[int, int]:
 
 
 def _cast_steps(tree: Cast) -> int:
-    """Names of objects (regclass and its like) are looked up in the catalog: not cheap."""
+    """Names of objects (regclass and the other reg types) are looked up in the catalog: not cheap."""
     source, target = _kind_of(tree.operand), _kind_of(tree)
     if target == STRUCTURE:
         return STRUCTURE_STEPS

@@ -6,7 +6,7 @@
         Call("<>(text,text)", Call("lower(text)", ColumnRef(2)), Const(text, "")))
 
 Everything is resolved before it gets here: columns by id, functions by an id that names their
-argument types, casts written out. So a stored tree means the same whatever is renamed or added
+argument types, casts written out. So a stored tree means the same after anything is renamed or added
 later. `expr.tree.build` makes trees with overloads and casts resolved, `expr.tree.compiled` runs them,
 `expr.tree.sql_text` writes them as SQL.
 

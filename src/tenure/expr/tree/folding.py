@@ -1,7 +1,7 @@
 """Constants worked out before the first row, as PostgreSQL does when it plans.
 
     UPDATE t SET small = 40000 WHERE false        fails (22003), although no row is changed
-    CASE WHEN id < 0 THEN 1 / 0 END               fails (22012), whatever the ids are
+    CASE WHEN id < 0 THEN 1 / 0 END               fails (22012) for any ids
     CASE WHEN false THEN 1 / 0 END                does not: the branch is left out first
 
 An expression is folded from the leaves up. Constants and the statement's parameters are known; so is what an
@@ -95,7 +95,7 @@ class _Folder:
         return self._folded(tree) or self._value(tree)
 
     def _folded(self, tree: Node) -> Fold | None:
-        """None of what is constant as a whole: whoever needs it evaluates it as one."""
+        """None if the tree is constant as a whole: its parent evaluates it in one piece."""
         if _is_leaf(tree):
             return None if _is_known(tree, self._parameters) else _varies
         found = [self._folded(each) for each in children(tree)]

@@ -9,8 +9,8 @@
 
 None is an error (42883), several are another (42725).
 
-Aggregates, window functions and set-returning functions are chosen by the same rules: whatever has a
-`Signature` can be.
+Aggregates, window functions and set-returning functions are chosen by the same rules:
+everything with a `Signature` can be.
 
 Walk: `expr.tree.build` calls `resolve` and `common_type`; `expr.aggregates.aggregate_table`,
 `expr.aggregates.window_functions` and `expr.set_function_table` call `choose`.

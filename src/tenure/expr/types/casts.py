@@ -91,7 +91,7 @@ def _zoned_family_cast(source: Type, target: Type) -> ZonedConvert | None:
 
 
 def asks_catalog(source: Type, target: Type) -> bool:
-    """Whether the cast is to regclass or its like: the Context's `find_object` makes it."""
+    """Whether the cast is to regclass or another reg type: the Context's `find_object` makes it."""
     return isinstance(target, RegType) and not isinstance(source, RegType)
 
 

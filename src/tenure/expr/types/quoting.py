@@ -1,6 +1,6 @@
 """Names and values as SQL writes them: quote_ident, quote_literal and the words that need quotes.
 
-Walk: `expr.functions.text_joining` lists the functions; whoever writes SQL text uses `quote_ident`.
+Walk: `expr.functions.text_joining` lists the functions; modules that write SQL text use `quote_ident`.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The types of PostgreSQL's catalogs: oid, name, "char", void, and regclass with its like.
+"""The types of PostgreSQL's catalogs: oid, name, "char", void, regclass and the other reg types.
 
     oid        int, unsigned          regclass, regtype, ...   Reg(oid, name): an object's number and
     name       str of 63 bytes at most                         the name that it is shown by

@@ -4,8 +4,8 @@
     Feb 29, 2024 1 pm          word, number, number, number, word
     -1-2 +3 -infinity          zone, zone, special
 
-What a field means is decided later, beside the others: a "zone" is whatever has a sign and a digit, a
-"date" whatever has separators within.
+What a field means is decided later, beside the others: a "zone" is a field that has a sign
+and a digit, a "date" one that has separators within.
 
 Walk: `expr.types.time_text` and `expr.types.interval_text` call `cut`.
 """

@@ -5,7 +5,7 @@
 Text is cut into fields, each of which fills parts; a part that is filled twice, or a field that is
 none of these, is an error (22007), a part out of its range another (22008). Years before 1 and
 after 9999 and the infinities exist in PostgreSQL but not in Python: they are refused (0A000), and so
-are "now", "today" and the like, whose meaning depends on when they are read.
+are "now", "today" and similar words, whose meaning depends on when they are read.
 
 Walk: `expr.types.time_types` calls `read`; fields come from `expr.types.time_fields`, and fill an
 `expr.types.time_decoding.Moment`.
@@ -122,7 +122,7 @@ def read_iso(text: str) -> datetime | None:
 
 
 def read(text: str, *, kind: str, zone: tzinfo = UTC) -> Reading:
-    """Reads text of a type named `kind`; raises InvalidDatetime and its like."""
+    """Reads text of a type named `kind`; raises InvalidDatetime, DatetimeOverflow or InvalidZoneOffset."""
     reading = Reading(text, kind, zone)
     try:
         fields = cut(text, ROOM)

@@ -5,7 +5,7 @@
 
 The names in a TypeRef are short and fixed, as they are stored: bool int2 int4 int8 float4 float8
 numeric text varchar char bytea uuid date time timestamp timestamptz interval json jsonb, those of
-catalogs (oid, name, "char", void, regclass and its like), and unknown for a literal whose type is
+catalogs (oid, name, "char", void, the reg types), and unknown for a literal whose type is
 yet to be found. An enum has its name and its id.
 
 Walk: `sql` reads names of types with this; `table` and `expr` ask for the type of a column.

@@ -1,4 +1,4 @@
-"""How long a value may become: asked before it is made, by whatever makes values longer.
+"""How long a value may become: checked before the value is built.
 
 PostgreSQL ends at 1 GB. Here it is 64 Mi characters, bytes or elements: no transaction could store more.
 

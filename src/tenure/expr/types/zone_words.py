@@ -1,6 +1,6 @@
 """Abbreviations of time zones, as PostgreSQL's default set has them: an offset from UTC, or a place.
 
-Of a place, the abbreviation means whatever it meant there at the time.
+The abbreviation of a place has the offset that it had there at the time in question.
 
 Walk: `expr.types.zones` reads these.
 """

@@ -31,7 +31,7 @@ class ViewQuery(NamedTuple):
     tree: Tree
     """Its SelectStmt."""
     names: "Names"
-    """What the names in it mean: those of its definition, whoever asks."""
+    """What the names in it mean: those of its definition, for every user."""
     columns: tuple[str, ...] = ()
     """What its columns are called; the query's own names after these."""
     id: int = 0

@@ -82,7 +82,7 @@ class Item:
 
 
 class Locking(NamedTuple):
-    """FOR UPDATE and its like."""
+    """FOR UPDATE, FOR SHARE and the other row locks."""
 
     strength: str
     """As it is written: "FOR UPDATE"."""

@@ -39,7 +39,7 @@ _UNITS = {
     1 << 11: "minute",
     1 << 12: "second",
 }
-"""PostgreSQL's bits for the fields of an INTERVAL DAY and its like."""
+"""PostgreSQL's bits for the fields of an INTERVAL DAY, INTERVAL HOUR TO SECOND and so on."""
 
 
 def type_at(tree: Tree, known: Names, *, has_unit: bool = False) -> Type:

@@ -7,14 +7,14 @@ spilled.
 A result is fetched whole before the first row is given, so that an error comes while the rows executor
 can still take over. One too large for that is run twice: once to see that it ends well, once to stream. If a
 file of the lake goes while it streams, it is planned and run again, and gives what it has not given yet
-(`duck.given`). For whoever can throw away what he was given
-(`is_once`) it is run once, and `RowsIncomplete` says that he has to.
+(`duck.delivered_rows`). For a caller that can start over (`is_once`) it is run once, and `RowsIncomplete`
+tells the caller to do so.
 
     run ──► a thread runs it        the caller looks every so often whether it was canceled,
                                     and interrupts DuckDB if so (`duck.query_connection`)
 
-Invariant (duck-error): whatever DuckDB says is wrong, `run` answers None, and never half a result that looks
-like a whole one.
+Invariant (duck-error): when DuckDB fails for any reason, `run` answers None, and never half a result that
+looks like a whole one.
 
 Walk: `sql.duck.offload` -> `DuckEngine.run` -> `table.columnar` for the tables -> rows by
 `sql.duck.duck_types`.

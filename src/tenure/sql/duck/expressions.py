@@ -3,7 +3,7 @@
     price * (1 - discount)      numeric(12,2) * (int4 to numeric - numeric(4,2))
     (t1.c4 * (CAST('1' AS DECIMAL(1,0)) - ...))    DECIMAL(17,4)
 
-Whatever needs no row is computed here, by `expr`, and written out as a literal: parameters, now(),
+What needs no row is computed here, by `expr`, and written out as a literal: parameters, now(),
 intervals, subqueries that have one answer. So only what differs from row to row has to be shared, and
 times and zones hardly ever do.
 

@@ -136,7 +136,7 @@ class Duck:
             while rows is None and has_moved():
                 rows = ask()  # a file may have been gone
         except (Unrepresentable, NotShared, SnapshotTooOld, BaseMoved):
-            rows = None  # whoever reads by rows says what is wrong, if anything is
+            rows = None  # the rows executor tells what is wrong, if anything is
         if rows is None:
             self.given_up += 1
         else:

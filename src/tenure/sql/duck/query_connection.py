@@ -129,7 +129,7 @@ def step_back() -> None:
     On Linux this counts for the calling thread alone; elsewhere it would for the whole process.
     """
     if sys.platform == "linux":
-        with suppress(OSError):  # whoever is further back already stays there
+        with suppress(OSError):  # a thread that is nicer already stays so
             os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
 
 

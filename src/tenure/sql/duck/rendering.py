@@ -79,7 +79,7 @@ class Used:
 
 
 class Relation(NamedTuple):
-    """Something to select from, with the columns that whoever does may name."""
+    """Something to select from, with the columns that the selecting query may name."""
 
     source: str
     columns: tuple[Value, ...]
@@ -204,7 +204,7 @@ class _Renderer:
         return self._select(relation, relation.columns, f" WHERE {where}")
 
     def _scanned(self, plan: Scan, outer: Mapping[int, Value]) -> Relation:
-        """A table's rows, whatever the condition is."""
+        """A table's rows, under any condition."""
         used = self.tables.setdefault(plan.table.id, Used(plan.table))
         if used.table != plan.table:
             raise NotShared("two versions of a table")

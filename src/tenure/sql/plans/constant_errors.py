@@ -51,7 +51,7 @@ from tenure.sql.plans.trees import conjoined, conjuncts, has_nested
 Columns = frozenset[int]
 
 VARYING = ContextValue(1 << 62, TypeRef("unknown"))
-"""Stands for what is read from a table, whatever its type."""
+"""Stands for a value that is read from a table, of any type."""
 
 NODES_MAX = 100
 """A larger expression is not put in the place of columns: it might grow with each level of subqueries."""

@@ -324,7 +324,7 @@ class Working:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """FOR UPDATE and its like: locks the rows of a table as they pass. `key` are the positions of its
+    """FOR UPDATE, FOR SHARE: locks the rows of a table as they pass. `key` are the positions of its
     primary key's columns."""
 
     input: "Plan"

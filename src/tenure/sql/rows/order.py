@@ -40,7 +40,7 @@ class SortRows(RowNode):
 
     def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         if self.plan.is_given:
-            # Whoever else made these rows would not keep to the index's order.
+            # An offloaded input would not keep the index's order.
             return self._input.start(replace(run, instead=None), wanted)
         return self._sorted(run, wanted)
 

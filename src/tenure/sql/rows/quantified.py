@@ -213,7 +213,7 @@ def _length(row: Tuple) -> int:
 def _furthest(rows: Sequence[Tuple], extreme: Callable[[Sequence[Any]], Any]) -> Tuple:
     """The greatest or least row, where a NULL is further back than any value.
 
-    Whatever is before some row, is before this one.
+    A row that sorts before any of them sorts before this one.
     """
     found: list[Any] = []
     for place in range(len(rows[0]) if rows else 0):

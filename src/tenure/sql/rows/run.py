@@ -4,7 +4,7 @@ A plan is compiled once into a tree of `RowNode`s; a `QueryRun` is what they are
 them work by pulling: a node asks its input for the next row only when it is asked itself, so what
 a LIMIT does not need is neither read nor computed.
 
-    rows(run, wanted)       `wanted`: how many rows whoever asks will take at most, if that is known
+    rows(run, wanted)       `wanted`: how many rows the caller takes at most, if that is known
 
 `given` is one list for the whole run: a lateral join or a subquery puts its outer values in, under
 numbers that are its own, before it starts what uses them. No node runs inside itself, so none is
@@ -85,7 +85,7 @@ class RowNode(ABC):
     def rows(self, run: QueryRun, wanted: int | None = None) -> Rows: ...
 
     def start(self, run: QueryRun, wanted: int | None = None) -> Rows:
-        """Its rows, by whoever is the one to make them."""
+        """Its rows: from `run.instead` if that takes the plan, else from `rows`."""
         rows = None if run.instead is None else run.instead(self.plan, run)
         if rows is None:
             rows = self.rows(run, wanted)
@@ -110,13 +110,13 @@ def types_of(outputs: Iterable[OutputColumn]) -> dict[int, Type]:
 
 
 def batches(run: QueryRun, rows: Iterable[Tuple]) -> Iterator[list[Tuple]]:
-    """For whoever reads it all anyway. Large rows come in small batches: they are counted in time."""
+    """For callers that read all rows. Large rows come in small batches, so that they are counted in time."""
     rows, wanted, memory = iter(rows), 1, run.memory
     while batch := list(islice(rows, wanted)):
         run.check()
         made_bytes = memory.large_bytes
         yield batch
-        memory.settle()  # whoever took the batch has charged what it keeps of it
+        memory.settle()  # the caller has charged what it keeps of the batch
         if wanted < BATCH_ROWS or made_bytes or size_of_rows(batch[:1]) * wanted > BATCH_BYTES_MAX:
             is_small = max(made_bytes, size_of_rows(batch)) < BATCH_BYTES_MAX
             wanted = min(BATCH_ROWS, wanted * 4) if is_small else 1
