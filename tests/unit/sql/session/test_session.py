@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tenure.base.errors import RetryError, TenureError, Terminated
+from tenure.base.errors import RetryError, TenureError, Terminated, UndefinedTable
 from tenure.node import Node
 from tenure.sql.execution import portals
 from tenure.sql.session.answers import Answer, BlockStatus, NotShort
@@ -523,3 +523,13 @@ def test_the_time_limit_of_a_portal_begins_anew_with_each_execute(node: Node) ->
     assert [tuple(row) for row in second.rows] == [(3,), (4,)]
     one.run("ROLLBACK")
     one.close()
+
+
+# ── names ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_with_query_that_is_named_before_it_is_in_sight_is_pointed_at(one: Speaker) -> None:
+    with pytest.raises(UndefinedTable, match='relation "later" does not exist') as caught:
+        one.run("WITH first AS (SELECT * FROM later), later AS (SELECT 1) SELECT * FROM first")
+    assert 'There is a WITH item named "later"' in caught.value.detail
+    assert caught.value.hint.startswith("Use WITH RECURSIVE")
