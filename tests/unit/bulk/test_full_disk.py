@@ -11,6 +11,7 @@ import pytest
 
 from tenure.base.errors import DiskFull
 from tenure.bulk import flush
+from tenure.bulk.importing.taking_offline import Offline
 from tenure.cluster.jobs import attempts
 from tenure.schema_change.stages import Work, WorkKind
 from tenure.schema_change.work import Worker
@@ -39,6 +40,20 @@ def test_an_import_that_finds_no_space_fails_and_brings_its_table_back(
     importing.done("INSERT INTO t VALUES (4, 'after')")
     assert importing.rows() == [("1", "before"), ("4", "after")]
     assert importing.counts(importing.csv("2,a\n3,b\n"))[0] == "2"
+
+
+def test_who_waits_is_told_when_not_even_taking_back_finds_space(
+    importing: Importing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    importing.done("CREATE TABLE t (id int PRIMARY KEY, v text)")
+    importing.done("INSERT INTO t VALUES (1, 'before')")
+    with monkeypatch.context() as full:
+        full.setattr(os, "link", _no_space_after(1))
+        full.setattr(Offline, "give_up", _no_space_for_this)
+        said = importing.csv("2,a\n3,b\n")
+        assert said.sqlstate == "53100" and os.strerror(errno.ENOSPC) in said.message, said
+        assert "could not take back what it did" in said.detail and NO_SPACE in said.detail, said
+    await_true(lambda: importing.say("INSERT INTO t VALUES (4, 'after')").sqlstate == "")
 
 
 @pytest.mark.parametrize("source", ["TABLE t", "SELECT * FROM t"])
@@ -103,6 +118,13 @@ def _full_for_what_is_added(worker: Worker, work: Work, *arguments: Any) -> Iter
     if work.kind is WorkKind.FILL_INDEX:
         raise DiskFull("no space is left for the store")
     return _resume(worker, work, *arguments)
+
+
+NO_SPACE = "no space is left for the store"
+
+
+def _no_space_for_this(_: object) -> NoReturn:
+    raise DiskFull(NO_SPACE)
 
 
 def _no_space(*_: object, **__: object) -> NoReturn:

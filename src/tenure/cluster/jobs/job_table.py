@@ -232,7 +232,7 @@ class Jobs:
             self._end(txn, control)
             return None
         if state is JobState.REVERTING:
-            self._control.put(txn, control)
+            self._control.put(txn, replace(control, attempts=0))
             return fence._replace(state=state)
         self._control.put(txn, _unclaimed(control))
         return None

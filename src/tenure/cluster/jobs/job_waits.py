@@ -3,7 +3,8 @@
     await_jobs ──► look ──► as wanted: the store as of then
                     ▲  │
                     └──┴── not yet: until the watch tells of a change
-                       └── the store is away: look again, for AWAY_SECONDS_MAX, then OutcomeUnknown (40003)
+                       ├── the store is away: look again, for AWAY_SECONDS_MAX, then OutcomeUnknown (40003)
+                       └── it cannot take back what it did: after REVERTS_MAX attempts, what it failed with
 
 A job goes on without whoever waits for it. So what the waiter meets after the job was created says nothing
 about the job: a statement that lost sight of it must not say that it failed. What is not known is 40003, with
@@ -41,6 +42,11 @@ AWAY_SECONDS_MAX = 30.0
 """How long a wait outlasts a store that cannot be asked: a restart of PostgreSQL takes some seconds."""
 
 AWAY_PAUSE_SECONDS = 0.2
+
+REVERTS_MAX = 5
+"""After so many attempts at taking back what it did, a job is not waited for: the disk may stay full. There
+are 15 s of pauses between them. The job goes on trying, so that its tables come back when there is space.
+"""
 
 
 def await_jobs(
@@ -105,8 +111,12 @@ class _Wait:
             changes.close()
 
     def _all_done(self, snapshot: Snapshot) -> bool:
-        controls = (self._jobs.control(snapshot, id) for id in self._ids)
-        return all(control is None or self._is_done(control.state) for control in controls)
+        controls = [self._jobs.control(snapshot, id) for id in self._ids]
+        pending = [each for each in controls if each is not None and not self._is_done(each.state)]
+        for control in pending:
+            if control.state is JobState.REVERTING and control.attempts >= REVERTS_MAX:
+                raise _stuck(control)
+        return not pending
 
     def _outlast(self, error: StoreError) -> None:
         now = self._store.env.monotonic()
@@ -117,6 +127,17 @@ class _Wait:
         self._check()
         with self._store.env.waiting():
             self._store.env.sleep(AWAY_PAUSE_SECONDS)
+
+
+def _stuck(control: JobControl) -> TenureError:
+    """What a job failed with that cannot take back what it did."""
+    failures = [each for each in control.errors if not each.is_passing]
+    failure = failures[0].failed() if failures and not control.canceled else failure_of(control.id, control)
+    failure.detail = (
+        f"Job {control.id} could not take back what it did, in {control.attempts} attempts: "
+        f"{control.error_text}. It is tried again by itself; SHOW JOB {control.id} tells when it has."
+    )
+    return failure
 
 
 def failure_of(id: int, control: JobControl | None) -> TenureError:
