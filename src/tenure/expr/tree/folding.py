@@ -6,8 +6,8 @@
 
 An expression is folded from the leaves up. Constants and the statement's parameters are known; so is what an
 immutable function makes of them, and NULL wherever a strict one is given NULL. AND, OR, CASE and COALESCE
-leave out what a known part decides. Everything else varies. The value itself is of no interest here: the
-expression is evaluated again for each row; what counts is whether folding it fails.
+leave out what a known part decides. Everything else varies. Folding is a check: rows evaluate the expression
+again, as plans are shared by statements with other constants (decision 0047).
 
 What is refused here (0A000) is left for the row that needs it: PostgreSQL would have a value.
 
