@@ -260,7 +260,7 @@ class Connection:
         return not self.is_closing
 
     def _charge(self, client: Client, length: int) -> None:
-        """Before it is waited for. Whoever is refused goes: the rest of the message would have to be read."""
+        """Before it is waited for. A client that is refused goes: the rest would have to be read."""
         try:
             client.memory.receive(2 * length)  # its pieces, and all of it
             self._is_charged = True

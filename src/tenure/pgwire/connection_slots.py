@@ -2,7 +2,7 @@
 
     pid = instance * 2^16 + number     the instance says which process has the connection
 
-Some seats are kept for root, so that whoever must look after a full node still gets in; and no other user has
+Some seats are kept for root, so that an operator of a full node still gets in; and no other user has
 more than a part of them, so that one does not keep the others out. Connections
 that have not logged in yet do not sit; they are few, as the server counts them too.
 
@@ -23,7 +23,7 @@ from tenure.base.errors import TooManyConnections
 from tenure.catalog.descriptors.definitions import ROOT
 
 SEATS_MAX = 5000
-"""The door keeps about 5 kB for each, its session more. Whoever has more clients needs a pooler."""
+"""The door keeps about 5 kB for each, its session more. More clients need a pooler."""
 
 KEPT_FOR_ROOT = 3
 """As PostgreSQL's superuser_reserved_connections."""
@@ -98,7 +98,7 @@ class ConnectionSlots:
         return pid & ~(_NUMBERS - 1) == self._first_pid
 
     def cancel(self, pid: int, secret: bytes) -> bool:
-        """Returns whether it was the right secret; who asks is told nothing, whatever comes of it."""
+        """Returns whether it was the right secret; the client that asks is told nothing in either case."""
         seat = self._taken.get(pid)
         is_right = seat is not None and hmac.compare_digest(seat.secret, secret)
         if seat is not None and is_right:

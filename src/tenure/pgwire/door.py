@@ -105,7 +105,7 @@ class Door(asyncio.Protocol):
     def _receive(self, data: bytes) -> None:
         connection = self.connection
         if self._hall.is_draining and connection.is_outside:
-            self.settle()  # whatever it wants would be a new transaction
+            self.settle()  # anything it asks for would be a new transaction
             return
         connection.receive(data)
         if connection.wait is not None or connection.is_closing or self._hall.is_draining:
@@ -117,7 +117,7 @@ class Door(asyncio.Protocol):
             self.settle()
 
     def settle(self) -> None:
-        """After whatever happened: writes, and sees to what the connection waits for."""
+        """After each event: writes, and sees to what the connection waits for."""
         connection = self.connection
         if self._is_arriving:
             self._follow_arrival()

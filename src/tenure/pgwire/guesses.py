@@ -1,4 +1,4 @@
-"""Slows down whoever guesses the keys by which statements are cancelled.
+"""Slows down clients that guess the keys by which statements are cancelled.
 
 A key of protocol 3.0 has four bytes. Each wrong one, and each request for another process, which cannot be
 judged here, takes one from what its network may try; that comes back slowly. When nothing is left, the next

@@ -3,7 +3,7 @@
     a message    type (1 byte), length (4 bytes, counts itself), body
     a packet     the same without a type: start-up, SSLRequest, GSSENCRequest, CancelRequest
 
-Nothing here waits or remembers. Whatever is wrong with a body is a `ProtocolViolation` (08P01) or,
+Nothing here waits or remembers. Anything wrong with a body is a `ProtocolViolation` (08P01) or,
 for text that is not UTF-8, `UnknownCharacter` (22021).
 
 Walk: `pgwire.connection` reads and writes messages with this; `pgwire.values.row_format` writes those of

@@ -163,7 +163,7 @@ class Server:
             door.end(shutting_down())
 
     async def _see_out(self) -> None:
-        """Whoever came in after the last look."""
+        """Those that came in after the last look."""
         await _others_done()
         self._abort()
         for _ in range(2):

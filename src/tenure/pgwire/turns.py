@@ -50,5 +50,5 @@ class Turns:
 
 
 def untimed() -> Turns:
-    """For whoever has no loop: no time passes."""
+    """Without a loop: no time passes."""
     return Turns(lambda: 0.0, LongTurns())

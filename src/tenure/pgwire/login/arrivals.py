@@ -21,7 +21,7 @@ A = TypeVar("A")
 
 
 class Step(NamedTuple):
-    """How far one has come, and as whom: nobody, until it has said so."""
+    """How far a login has come, and the user it names, if it has named one."""
 
     progress: Progress
     user: str

@@ -117,7 +117,7 @@ class Scram:
         return b"v=" + b64encode(signature)
 
     def _step(self, expected: _State, following: _State) -> None:
-        """Whatever goes wrong in a step, there is no second try at it."""
+        """A step that fails cannot be tried again."""
         if self._state is not expected:
             self._state = _State.OVER
             raise ProtocolViolation("unexpected SASL message")

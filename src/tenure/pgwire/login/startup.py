@@ -7,7 +7,7 @@
     login             SCRAM, or nothing               AuthenticationOk
     session           Clients.open                    ParameterStatus ..., BackendKeyData, ReadyForQuery
 
-Whatever goes wrong here is FATAL.
+Every error here is FATAL.
 
 How far a connection has come is its `Progress`: those who stop half-way make room for others first.
 

@@ -1,4 +1,4 @@
-"""Slows down whoever guesses passwords, and nobody else for long.
+"""Slows down clients that guess passwords, and no others for long.
 
 After some free tries, each further failure of a user from a network doubles the time until the next
 try is looked at. Success, or quiet for a while, forgets. A network is one IPv4 address or an

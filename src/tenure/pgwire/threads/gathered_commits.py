@@ -9,7 +9,7 @@ after the next has left. And a thread that commits while the loop goes on with s
 interpreter back from it after each call of the store, which costs both more than the commit.
 
 So one group is under way at a time, which is how the committer sends them anyway. When it has ended, its
-clients get their answers, and whoever waits gives them time to come back: until as many wait as were seen
+clients get their answers, and those that wait give them time to come back: until as many wait as were seen
 under way, or two turns of the loop bring no more. There is no time window, and a lone commit never waits.
 
 Invariant (lone-commit): a commit that has no company is handed over at once.

@@ -183,7 +183,7 @@ class Places:
             del self._queued[errand.user]
 
     def _give_places(self) -> list[tuple[State, Errand]]:
-        """Takes out of the queues whoever may run now; with where each was."""
+        """Takes those out of the queues that may run now; with where each was."""
         chosen: list[tuple[State, Errand]] = []
         while self._queued and (errand := self._next()) is not None:
             chosen.append((errand.state, errand))

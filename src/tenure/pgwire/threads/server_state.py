@@ -2,7 +2,7 @@
 
     statements              places, which users share (`pgwire.threads.places`); superusers have their own
     lookups of users        a few threads: nobody who waits or computes keeps others from logging in
-    sessions being opened   a few more, so that whoever has proved to be somebody goes first
+    sessions being opened   a few more, so that a client that has proved who it is goes first
     cancels of others       two
     sessions being closed   a few: what they hold must not wait for others' statements
 
@@ -15,10 +15,10 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from tenure.base.env import Env, Event
-from tenure.base.errors import TooManyConnections
+from tenure.base.errors import TenureError, TooManyConnections
 from tenure.base.settings import USER_CONNECTIONS_MAX, USER_STATEMENTS_MAX
 from tenure.pgwire.connection_slots import KEPT_FOR_ROOT, SEATS_MAX
 from tenure.pgwire.login.arrivals import Arrivals
@@ -31,12 +31,9 @@ from tenure.pgwire.threads.thread_crew import Crew
 from tenure.pgwire.waits import InThread, Lane
 from tenure.sql.session.answers import Client
 
-if TYPE_CHECKING:
-    from tenure.pgwire.door import Door
-
 PLACES, PLACES_FAR = 4, 8
 """Statements that run at once, where the store is in this process and where it is a server to be waited for.
-In Python one thread computes at a time, whatever the processors, and each that would like to delays a turn
+In Python one thread computes at a time, on any number of processors, and each that wants to delays a turn
 of the loop by some 10 ms."""
 
 LANE_THREADS = {Lane.LOOKUP: 4, Lane.OPENING: 4, Lane.CANCEL: 2}
@@ -48,12 +45,21 @@ STARTING_MAX = 500
 """Connections that have not logged in yet: a flood of these must not use up the seats."""
 
 LOGIN_SECONDS = 60.0
-"""As PostgreSQL's authentication_timeout; whoever guessed passwords may have to wait for half of it."""
+"""As PostgreSQL's authentication_timeout; a client that guessed passwords may have to wait for half of it."""
 
 PASS_SECONDS = 0.25
 """Between two passes over all connections: how exact time-outs are."""
 
 _log = logging.getLogger(__name__)
+
+
+class OpenDoor(Protocol):
+    """A client's socket, as the server and the other doors see it: `pgwire.door.Door`."""
+
+    def settle(self) -> None: ...
+    def check_time(self, now: float) -> None: ...
+    def end(self, error: TenureError) -> None: ...
+    def abort(self) -> None: ...
 
 
 class UserLimits(NamedTuple):
@@ -88,8 +94,8 @@ class ServerState:
         self.tls = tls
         self.loop = asyncio.new_event_loop()
         self.commits = Gathering(self._call_soon)
-        self.doors: set[Door] = set()
-        self.arrivals: Arrivals[Door] = Arrivals()
+        self.doors: set[OpenDoor] = set()
+        self.arrivals: Arrivals[OpenDoor] = Arrivals()
         self.is_draining = False
         self.emptied: Event = env.event()
         """While draining: the last one has left."""
@@ -146,15 +152,15 @@ class ServerState:
     def close_client(self, client: Client) -> None:
         self._closing.submit(_close, client)
 
-    def arrived(self, door: "Door") -> None:
-        """A login takes milliseconds, so whoever fills the hall with connections that do not log in keeps
-        nobody out: those who get on with it stay.
+    def arrived(self, door: OpenDoor) -> None:
+        """A login takes milliseconds, so connections that do not log in keep nobody out, however many they
+        are: those that get on with it stay.
         """
         if len(self.arrivals) >= self.limits.starting_max:
             self.arrivals.slowest().end(TooManyConnections("sorry, too many clients already"))
         self.doors.add(door)
 
-    def left(self, door: "Door") -> None:
+    def left(self, door: OpenDoor) -> None:
         self.doors.discard(door)
         if self.is_draining and not self.doors:
             self.emptied.set()

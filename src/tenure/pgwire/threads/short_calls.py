@@ -1,4 +1,4 @@
-"""A few threads for the short calls of many, in turn: whoever has many queued gets no more turns than others.
+"""A few threads for the short calls of many, in turn: a user with many queued gets no more turns than others.
 
     submit(key, call) ──► key's queue ─┐
     submit(key, call) ──► key's queue ─┼──► the next of each in turn ──► one of the threads
