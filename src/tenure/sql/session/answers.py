@@ -303,7 +303,7 @@ class Client(Protocol):
 
     def check_time(self) -> None:
         """Raises if what is under way was canceled, or its time is up. Asked by functions while they
-        compute, and by whatever waits for it."""
+        compute, and by waits."""
         ...
 
     def timeouts(self) -> Timeouts:

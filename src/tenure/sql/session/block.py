@@ -97,7 +97,7 @@ class Block:
         self.is_failed = False
         self.is_read_only = False
         self.pause: Callable[[float], None] | None = None
-        """How it waits for a lease; None: whoever runs it tries again by itself."""
+        """How it waits for a lease; None: its statement is run again from the start."""
         self.fence: Callable[[Transaction | None], None] | None = None
         """Asks what its SQL session holds through the node's session, and bounds a commit by it."""
         self.charge: Callable[[int], None] | None = None
@@ -151,7 +151,7 @@ class Block:
         return use
 
     def begin_statement(self, text: str) -> None:
-        """Says what it is doing, for whoever has to wait for it."""
+        """Notes the statement: it is shown to those who have to wait for the block."""
         self._statement = text
         if self._use is not None:
             self._use.statement = text
@@ -162,7 +162,7 @@ class Block:
 
     @property
     def begun(self) -> Use | None:
-        """The use of the catalog, if there is one: for whoever only looks in."""
+        """The use of the catalog, if it has begun; asking does not begin it."""
         return self._use
 
     @property
@@ -174,7 +174,7 @@ class Block:
         return self.use.txn if self.past is None else self.past.snapshot
 
     def view(self) -> ReadView | Snapshot:
-        """What is to be read now, for whoever reads on when the block has gone on."""
+        """What is to be read now, for a cursor that reads on when the block has gone on."""
         return self.use.txn.view() if self.past is None else self.past.snapshot
 
     @property

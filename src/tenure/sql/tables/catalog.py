@@ -1,4 +1,4 @@
-"""`tenure_internal.*` about the catalog: what SHOW TABLES and its like are queries over.
+"""`tenure_internal.*` about the catalog: what SHOW TABLES, SHOW COLUMNS and others query.
 
     databases · schemas · tables · columns · indexes · constraints · enums · sequences
     create_statements · dump          the SQL that makes them

@@ -1,6 +1,6 @@
 """Names as SQL text: in quotes where they need them.
 
-Walk: whatever writes SQL for people to read back: defaults, CHECKs, SHOW CREATE.
+Walk: the writers of SQL text (defaults, CHECKs, SHOW CREATE) call `quoted` and `literal`.
 """
 
 import re

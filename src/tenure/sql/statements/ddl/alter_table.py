@@ -2,7 +2,7 @@
 
     drop ─► alter type ─► add column ─► set and drop of columns ─► add constraints ─► the rest
 
-So `DROP COLUMN a, ADD COLUMN a int` means what it says, whichever comes first in the text.
+So `DROP COLUMN a, ADD COLUMN a int` means what it says, in either order.
 
 Walk: `statements.ddl.ddl_statements` -> `alter_table` -> the action's function ->
 `catalog.changes.table_changes.alter`.

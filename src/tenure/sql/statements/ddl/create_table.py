@@ -164,7 +164,7 @@ def _require_distinct(columns: Sequence[NewColumn]) -> None:
 
 
 def _require_one_key(tree: Tree) -> None:
-    """Two primary keys are wrong whatever there is: PostgreSQL says so first."""
+    """Refuses two primary keys before anything else is looked up, as PostgreSQL does."""
     elements = items(tree.table_elts)
     beside = [
         each for column in elements if kind(column) == "ColumnDef" for each in items(column.constraints)

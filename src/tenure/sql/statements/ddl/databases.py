@@ -27,7 +27,7 @@ ACCEPTED = {
     "template": ("template0", "template1", "default"),
     "strategy": ("wal_log", "file_copy"),
 }
-"""Text is UTF-8 in C order whatever is said; what would mean something else is refused."""
+"""Text is always UTF-8 in C order; options that ask for something else are refused."""
 
 
 def create_database(definer: Definer, tree: Tree, *, if_not_exists: bool = False) -> str | None:

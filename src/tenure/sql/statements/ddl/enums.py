@@ -54,7 +54,7 @@ def _check(label: str) -> None:
 
 
 def refuse_other_types(definer: Definer, tree: Tree) -> str | None:
-    """CREATE TYPE and its like for what is no enum."""
+    """CREATE TYPE, CREATE DOMAIN and CREATE of what is no enum."""
     words = {
         "DefineStmt": "this kind of type",
         "CompositeTypeStmt": "composite types",

@@ -5,7 +5,7 @@ emptied. What the transaction itself has written there is forgotten; the committ
 indexes, which reads of the past use. Others must not write to those once the new ones are there:
 `schema_change.in_transaction` closes the tables to them until this transaction has ended.
 
-Sequences restart at once, whatever becomes of the transaction.
+Sequences restart at once, also if the transaction is rolled back.
 
 Walk: `statements.ddl.ddl_statements` -> `truncate` -> `catalog.changes.table_changes.empty`; the commit hands
 all to the schema changer.

@@ -3,7 +3,7 @@
 A query that is bounded (it looks up keys, or reads system tables) runs on rows alone; for any other
 one DuckDB is asked at each node of the plan whether it takes it over.
 
-A query that is fetched in parts gives the rows of its opening, whichever executor runs it: tables are read
+A query that is fetched in parts gives the rows of its opening, under both executors: tables are read
 through a view (`Execution.source`), and system tables, which have no past, are read at once. FOR UPDATE finds
 and locks its rows at once; one that the transaction itself has changed since is left out.
 

@@ -3,7 +3,7 @@
     PAUSE | RESUME | CANCEL  JOB n | JOBS n, n | JOBS (SELECT ...)  [AND WAIT]
     SHOW JOBS      SHOW JOB n | JOBS (SELECT ...)      SHOW JOB[S] WHEN COMPLETE n | (SELECT ...)
 
-A request is what these write; whoever holds the job carries it out, which AND WAIT awaits. Inside a
+These statements write a request; the process that runs the job carries it out, and AND WAIT waits for that. Inside a
 transaction block a request counts from the commit on. Everybody may control his own jobs, a superuser all.
 
 Walk: `statements.statement_table` -> one of `JOBS` -> `cluster.jobs.job_table`.
