@@ -19,7 +19,7 @@ from tenure.composition.table_layer import TableLayer
 from tenure.front import BinaryCodecs
 from tenure.sql.duck.offload import Duck
 from tenure.sql.execution.plan_cache import PlanCache
-from tenure.sql.session.services import Services
+from tenure.sql.session.services import BulkServices, Services
 from tenure.sql.tables.node_view import NodeView
 from tenure.storage.sqlite import SqliteEngine
 
@@ -42,7 +42,6 @@ def build_services(
         layouts=tables.layouts,
         rowids=tables.rowids,
         settings=cluster.settings,
-        jobs=cluster.jobs,
         users=Users(storage.store.keyspace),
         locks=cluster.row_locks,
         advisory=cluster.advisory_locks,
@@ -50,11 +49,16 @@ def build_services(
         next_owner=count(1).__next__,
         memory=cluster.memory,
         codecs=BinaryCodecs(),
+        bulk=BulkServices(
+            env,
+            storage.store,
+            cluster.jobs,
+            tables.lake,
+            storage.locations,
+            lambda: starter.trouble if starter else "",
+        ),
         is_alive=cluster.deaths.is_alive,
         started_micros=env.wall_micros(),
-        lake=tables.lake,
-        locations=storage.locations,
-        spark_trouble=lambda: starter.trouble if starter else "",
         duck=_duck(storage, cluster, tables.lake),
         runs_inline=isinstance(storage.engine, SqliteEngine),
     )

@@ -28,6 +28,7 @@ from tenure.expr.types.datatype import Datum, Type
 from tenure.sql.execution import planning
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.plan_cache import PlanCache
+from tenure.sql.execution.planner import StatementTable
 from tenure.sql.execution.portal_runs import PortalRuns
 from tenure.sql.execution.portals import Portal, Portals, Prepared
 from tenure.sql.execution.preparing import ATTEMPTS, Preparing
@@ -45,7 +46,7 @@ PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.001, 0.25
 
 
 class Session:
-    def __init__(self, state: SessionState, plans: PlanCache) -> None:
+    def __init__(self, state: SessionState, plans: PlanCache, statements: StatementTable) -> None:
         self.state = state
         self.env = state.services.env
         self.portals = Portals(state.memory.account)
@@ -54,7 +55,7 @@ class Session:
         self._runs = PortalRuns(state, self.portals, self.preparing)
         self._transactions = SessionTransactions(state, self.portals)
         self.preparing.statements = session_statements(
-            self.portals, self.preparing, self._runs, self._transactions
+            statements, self.portals, self.preparing, self._runs, self._transactions
         )
         time = self._interrupts = state.interrupts
         self.timeouts, self.received, self.cancel = time.timeouts, time.received, time.cancel

@@ -13,6 +13,7 @@ from tenure.sql.session.answers import Endpoints
 from tenure.sql.session.block import Block
 from tenure.sql.session.services import Services
 from tenure.sql.session.session_state import SessionState, SystemTables
+from tenure.sql.statements.statement_table import node_statements
 
 NOWHERE = Endpoints()
 IGNORED = ("user", "database", "options", "replication")
@@ -32,6 +33,7 @@ class SqlSessions:
         self._system_tables = system_tables
         self._plans = plans
         self._states = states
+        self._statements = node_statements(services.bulk)
         self._lock = services.env.lock()
         self._next = 1
         self._open: dict[int, Session] = {}
@@ -63,7 +65,7 @@ class SqlSessions:
         state.is_superuser = self._is_superuser(user)
         state.variables.fix("is_superuser", "on" if state.is_superuser else "off")
         state.on_close.append(lambda: self._closed(number))
-        session = Session(state, self._plans)
+        session = Session(state, self._plans, self._statements)
         with self._lock:
             self._open[number], self._states[number] = session, state
         return session

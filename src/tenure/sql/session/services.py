@@ -43,6 +43,21 @@ NO_TABLES: set[int] = set()
 
 
 @dataclass(frozen=True, slots=True)
+class BulkServices:
+    """What statements work with that start jobs, wait for them, or name files."""
+
+    env: Env
+    store: Store
+    jobs: Jobs
+    lake: Lake | None = None
+    """Where bulk work puts rows; None without `--lake`."""
+    locations: Locations | None = None
+    """The files that statements may name."""
+    spark_trouble: Callable[[], str] = lambda: ""
+    """Why this node cannot start a process with Spark; empty if it can, or none is wanted."""
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     env: Env
     store: Store
@@ -52,7 +67,6 @@ class Services:
     layouts: Layouts
     rowids: RowIds
     settings: ClusterSettings
-    jobs: Jobs
     users: Users
     locks: RowLocks
     advisory: AdvisoryLocks
@@ -62,14 +76,10 @@ class Services:
     memory: NodeMemory
     """The accounts of what users, sessions and statements hold."""
     codecs: Codecs
+    bulk: BulkServices
     is_alive: Callable[[SessionId], bool]
     """Whether a node's session is there, from the store."""
     started_micros: int = 0
-    lake: Lake | None = None
-    """Where bulk work puts rows, and the files that statements may name; None without `--lake`."""
-    locations: Locations | None = None
-    spark_trouble: Callable[[], str] = lambda: ""
-    """Why this node cannot start a process with Spark; empty if it can, or none is wanted."""
     duck: Duck | None = None
     """Runs large queries, or parts of them."""
     runs_inline: bool = False
@@ -78,4 +88,4 @@ class Services:
     @property
     def far_tables(self) -> set[int]:
         """Those with rows in an object store, for which the door's loop must not wait."""
-        return NO_TABLES if self.lake is None else self.lake.bases.far_tables
+        return NO_TABLES if self.bulk.lake is None else self.bulk.lake.bases.far_tables

@@ -1,7 +1,7 @@
 """All statements: which module plans which, by the kind of its parse tree or by its first words.
 
-Statements about the session itself get what they work on (its portals, its transactions) when they are
-planned; so each session has a table of its own, which is that of all sessions and a few entries more.
+Statements get what they work on when the table is made: those of jobs the node's services for bulk work,
+those about the session itself its portals and transactions.
 
 Walk: `sql.clients.session` asks for `session_statements`, by which a `Planner` looks statements up.
 """
@@ -14,12 +14,10 @@ from tenure.sql.execution.portals import Portals
 from tenure.sql.execution.preparing import Preparing
 from tenure.sql.execution.session_transactions import SessionTransactions
 from tenure.sql.execution.statement import Control, Statement
+from tenure.sql.session.services import BulkServices
 from tenure.sql.statements.ddl import ddl_statements
 from tenure.sql.statements.dml import copy, insert_as_of, queries, writes
-from tenure.sql.statements.jobs.exporting import EXPORTS
-from tenure.sql.statements.jobs.import_dump import DUMPS
-from tenure.sql.statements.jobs.importing import IMPORTS
-from tenure.sql.statements.jobs.job_statements import JOBS
+from tenure.sql.statements.jobs import exporting, import_dump, importing, job_statements
 from tenure.sql.statements.session import cursors, prepared, transactions, utility, variable_statements
 from tenure.sql.statements.show import explain
 from tenure.sql.statements.show.cluster_settings import CLUSTER_SETTINGS
@@ -27,8 +25,23 @@ from tenure.sql.statements.show.shows import SHOWS
 from tenure.sql.text.parse import Tree
 
 
+def node_statements(bulk: BulkServices) -> StatementTable:
+    """The statements of all sessions of a node."""
+    of_jobs = {
+        **job_statements.statements(bulk),
+        **exporting.statements(bulk),
+        **importing.statements(bulk),
+        **import_dump.statements(bulk),
+    }
+    return StatementTable(STATEMENTS.by_kind, {**STATEMENTS.by_words, **of_jobs})
+
+
 def session_statements(
-    portals: Portals, preparing: Preparing, runs: PortalRuns, transactions_: SessionTransactions
+    of_node: StatementTable,
+    portals: Portals,
+    preparing: Preparing,
+    runs: PortalRuns,
+    transactions_: SessionTransactions,
 ) -> StatementTable:
     """The statements of one session."""
     of_session: dict[str, TreePlanner] = {
@@ -42,7 +55,7 @@ def session_statements(
         "FetchStmt": partial(cursors.plan_fetch, portals, runs),
         "ClosePortalStmt": partial(cursors.plan_close, portals),
     }
-    return StatementTable({**STATEMENTS.by_kind, **of_session}, STATEMENTS.by_words)
+    return StatementTable({**of_node.by_kind, **of_session}, of_node.by_words)
 
 
 def _plan_select(planner: Planner, tree: Tree) -> Statement | Control:
@@ -74,10 +87,6 @@ STATEMENTS = StatementTable(
         ("upsert", "into"): insert_as_of.plan_upsert,
         **SHOWS,
         **CLUSTER_SETTINGS,
-        **JOBS,
-        **EXPORTS,
-        **IMPORTS,
-        **DUMPS,
     },
 )
-"""Those that need nothing of one session when they are planned."""
+"""Those that need nothing of a node or of one session when they are planned."""

@@ -125,8 +125,8 @@ def _jobs(reader: TableReader) -> Rows:
 def jobs_at(reader: TableReader, source: Transaction | Snapshot) -> Rows:
     """The jobs that the session's user may know of."""
     session, is_all = reader.session, is_superuser(reader)
-    trouble, awaited = session.services.spark_trouble(), _awaited(session.services)
-    for job, control, progress in session.services.jobs.list(source):
+    trouble, awaited = session.services.bulk.spark_trouble(), _awaited(session.services)
+    for job, control, progress in session.services.bulk.jobs.list(source):
         if is_all or job.owner == session.user:
             yield (
                 job.id,

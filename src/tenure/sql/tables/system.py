@@ -109,7 +109,7 @@ def _instances(reader: TableReader) -> Rows:
 
 
 def _jobs(reader: TableReader) -> Rows:
-    for job, control, progress in reader.session.services.jobs.list(reader.block.source):
+    for job, control, progress in reader.session.services.bulk.jobs.list(reader.block.source):
         is_claimed = control.claim != NOBODY
         yield (
             job.id,

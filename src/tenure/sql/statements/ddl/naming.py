@@ -3,12 +3,13 @@
     t_pkey · t_a_b_key · t_a_idx · t_a_check · t_a_fkey · t_a_seq; then with a number: t_a_key1
 
 An index has no entry of its own in the namespace: it is a part of its table, and belongs to the table's
-schema by its name. So a statement that names one asks which tables of the schema have one of that name, as the
-newest lease has them in memory. Before anybody is told that there is none, the store is asked. Two
-transactions that give the same name to indexes of two tables at the same moment both succeed; the name
-is ambiguous from then on, until one of them gets another.
+schema by its name. So a statement that names one asks which tables of the schema have one of that name, as
+the newest lease has them in memory. Before anybody is told that there is none, the store is asked. Two
+transactions that give the same name to indexes of two tables at the same moment both succeed; the name is
+ambiguous from then on, until one of them gets another.
 
-Walk: statements that make tables, indexes and constraints ask for names; DROP, ALTER and RENAME INDEX call `index`.
+Walk: statements that make tables, indexes and constraints ask for names; DROP, ALTER and RENAME INDEX call
+`index`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

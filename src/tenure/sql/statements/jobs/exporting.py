@@ -18,6 +18,7 @@ a query reads its rows by a session of its own.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tenure.base.errors import (
     ActiveTransaction,
@@ -47,6 +48,7 @@ from tenure.sql.execution.planner import Planner, WordsPlanner
 from tenure.sql.execution.statement import Control
 from tenure.sql.session.answers import Answer, ResultColumn
 from tenure.sql.session.block import Block
+from tenure.sql.session.services import BulkServices
 from tenure.sql.session.session_state import SessionState
 from tenure.sql.statements.ddl import ddl_statements
 from tenure.sql.statements.dml import queries
@@ -78,6 +80,7 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExportStatement(Control):
+    bulk: BulkServices
     format: str
     location: str
     options: ExportOptions
@@ -103,19 +106,18 @@ class ExportStatement(Control):
         id = self._start(execution)
         if self.options.is_detached:
             return Answer([(id,)], "EXPORT")
-        data = await_job(execution, id)
+        data = await_job(self.bulk, execution, id)
         return Answer([tuple(file) for file in files_of(data)], "EXPORT")
 
     def _start(self, execution: Execution) -> int:
-        session, services = execution.session, execution.session.services
-        lake = services.lake
+        session, lake, locations = execution.session, self.bulk.lake, self.bulk.locations
         require_superuser(session, "EXPORT to files")
-        if lake is None or services.locations is None:
+        if lake is None or locations is None:
             raise NotSupported("this node has no lake", hint="Start it with --lake and --files.")
-        location = services.locations.resolve(self.location)
+        location = locations.resolve(self.location)
         if location.has_wildcards:
             raise InvalidParameter(f'location "{location.shown}" has wildcards', hint="Name a directory.")
-        at = _read_at(session, self.as_of)
+        at = _read_at(self.bulk, self.as_of)
         payload = self._payload(session, lake, at)
         rows = _rows_about(lake, self.table) if self.table else 0
         described = f"EXPORT INTO {self.format.upper()} '{location.shown}' FROM {self.name}"
@@ -161,11 +163,10 @@ class ExportStatement(Control):
         )
 
 
-def _read_at(session: SessionState, operand: str) -> Timestamp:
-    services = session.services
+def _read_at(bulk: BulkServices, operand: str) -> Timestamp:
     if operand:
-        return as_of.timestamp_of(operand, services.env.wall_micros())
-    return services.store.snapshot().at
+        return as_of.timestamp_of(operand, bulk.env.wall_micros())
+    return bulk.store.snapshot().at
 
 
 def _rows_about(lake: Lake, table: int) -> int:
@@ -191,7 +192,7 @@ def _enums(lake: Lake, at: Timestamp, outputs: Sequence[ResultColumn]) -> tuple[
 # Reading it
 
 
-def plan_export(planner: Planner, reader: TokenReader) -> ExportStatement:
+def plan_export(bulk: BulkServices, planner: Planner, reader: TokenReader) -> ExportStatement:
     reader.expect("into")
     format = reader.name()
     if format not in FORMATS:
@@ -203,23 +204,34 @@ def plan_export(planner: Planner, reader: TokenReader) -> ExportStatement:
     if operand.startswith("$"):
         raise NotSupported("EXPORT takes no parameters")
     if reader.take("table"):
-        return _of_table(planner, reader, format, location, options)
-    return _of_query(planner, reader.rest(), format, location, options, QUERY_NAME)
+        return _of_table(bulk, planner, reader, format, location, options)
+    return _of_query(bulk, planner, reader.rest(), format, location, options, QUERY_NAME)
 
 
 def _of_table(
-    planner: Planner, reader: TokenReader, format: str, location: str, options: ExportOptions
+    bulk: BulkServices,
+    planner: Planner,
+    reader: TokenReader,
+    format: str,
+    location: str,
+    options: ExportOptions,
 ) -> ExportStatement:
     path = reader.names()
     reader.end()
     relation = planner.names.relation(path)
     text = "SELECT * FROM " + ".".join(map(quoted, path))
-    export = _of_query(planner, text, format, location, options, path[-1])
+    export = _of_query(bulk, planner, text, format, location, options, path[-1])
     return replace(export, table=relation.id) if isinstance(relation, Table) else export
 
 
 def _of_query(
-    planner: Planner, text: str, format: str, location: str, options: ExportOptions, name: str
+    bulk: BulkServices,
+    planner: Planner,
+    text: str,
+    format: str,
+    location: str,
+    options: ExportOptions,
+    name: str,
 ) -> ExportStatement:
     parsed = parse.one(text)
     if (
@@ -231,7 +243,7 @@ def _of_query(
     block = Block(planner.session.services)
     try:
         if planner.as_of:
-            block.read_as_of(_read_at(planner.session, planner.as_of))
+            block.read_as_of(_read_at(bulk, planner.as_of))
         select = queries.plan_query(planner.inside(block), parsed.tree)
     finally:
         block.close()
@@ -239,7 +251,7 @@ def _of_query(
         raise NotSupported("EXPORT takes no parameters")
     if select.locks:
         raise NotSupported("EXPORT cannot lock rows")
-    return ExportStatement(format, location, options, planner.as_of, name, text, select.columns)
+    return ExportStatement(bulk, format, location, options, planner.as_of, name, text, select.columns)
 
 
 def _options(reader: TokenReader, format: str) -> ExportOptions:
@@ -306,4 +318,5 @@ def _chunk_rows(given: dict[str, str | None]) -> int:
     return int(value)
 
 
-EXPORTS: dict[tuple[str, ...], WordsPlanner] = {("export",): plan_export}
+def statements(bulk: BulkServices) -> dict[tuple[str, ...], WordsPlanner]:
+    return {("export",): partial(plan_export, bulk)}

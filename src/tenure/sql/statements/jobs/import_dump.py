@@ -12,12 +12,14 @@ Walk: `statements.statement_table` -> `plan_import_dump` -> `ImportDump.control`
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.base.errors import InvalidParameter, SyntaxFault
 from tenure.bulk.importing.records import ImportPayload, TableInput
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner, StatementTable, WordsPlanner
+from tenure.sql.session.services import BulkServices
 from tenure.sql.statements.jobs.dump_contents import DumpContents, make
 from tenure.sql.statements.jobs.dump_rules import RuledItem, judge
 from tenure.sql.statements.jobs.importing import (
@@ -56,7 +58,7 @@ class ImportDump(ByJob):
         from tenure.bulk.importing.job import ROW_BYTES, start
 
         session = execution.session
-        lake, locations = places(execution)
+        lake, locations = places(self.bulk, execution)
         if self.options.rejects:
             locations.resolve(self.options.rejects)
         dump = read(locations, self.location, execution)
@@ -69,7 +71,7 @@ class ImportDump(ByJob):
             self.options.rejects,
             session.user,
             session.database_name,
-            session.services.env.wall_micros(),
+            self.bulk.env.wall_micros(),
             session.variables["TimeZone"],
             contents.descriptors,
             tuple(contents.values),
@@ -127,7 +129,7 @@ def tell_skipped(execution: Execution, skipped: "Counter[str]") -> None:
 # Reading it
 
 
-def plan_import_dump(planner: Planner, reader: TokenReader) -> ImportDump:
+def plan_import_dump(bulk: BulkServices, planner: Planner, reader: TokenReader) -> ImportDump:
     location = text_of(reader)
     given = given_options(reader)
     reader.end()
@@ -139,7 +141,8 @@ def plan_import_dump(planner: Planner, reader: TokenReader) -> ImportDump:
         rejects=given.get("rejects") or "",
         is_detached="detached" in given,
     )
-    return ImportDump(options, location, "schema_only" in given, planner.statements)
+    return ImportDump(bulk, options, location, "schema_only" in given, planner.statements)
 
 
-DUMPS: dict[tuple[str, ...], WordsPlanner] = {("import", "pgdump"): plan_import_dump}
+def statements(bulk: BulkServices) -> dict[tuple[str, ...], WordsPlanner]:
+    return {("import", "pgdump"): partial(plan_import_dump, bulk)}

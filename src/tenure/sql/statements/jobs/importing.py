@@ -14,6 +14,7 @@ Walk: `statements.statement_table` -> `plan_import` -> `Import.control` -> `bulk
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tenure.base.errors import (
@@ -37,6 +38,7 @@ from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner, WordsPlanner
 from tenure.sql.execution.statement import Control
 from tenure.sql.session.answers import Answer, ResultColumn
+from tenure.sql.session.services import BulkServices
 from tenure.sql.statements.dml.writes import refuse_system
 from tenure.sql.statements.jobs.waiting_statements import await_end, create_job, require_superuser
 from tenure.sql.text.tenure_statements import TokenReader
@@ -64,6 +66,7 @@ class ImportOptions:
 class ByJob(Control):
     """An import of any kind: starts its job, and waits for it."""
 
+    bulk: BulkServices
     options: ImportOptions
     is_short = False
 
@@ -81,12 +84,14 @@ class ByJob(Control):
         id = self._start(execution)
         if self.options.is_detached:
             return Answer([(id,)], "IMPORT")
-        services = execution.session.services
+        jobs = self.bulk.jobs
         # It is saved by the very commit that publishes the rows, if there is one.
-        snapshot = await_end(execution, id, lambda snapshot: bool(services.jobs.progress(snapshot, id).data))
+        snapshot = await_end(
+            self.bulk, execution, id, lambda snapshot: bool(jobs.progress(snapshot, id).data)
+        )
         with outcome_of(id):
-            data, control = services.jobs.progress(snapshot, id).data, services.jobs.control(snapshot, id)
-            services.leases.renew()  # so that the next statement finds the table public
+            data, control = jobs.progress(snapshot, id).data, jobs.control(snapshot, id)
+            execution.session.services.leases.renew()  # so that the next statement finds the table public
         if not data:
             raise failure_of(id, control)
         return Answer([_result(id, data)], "IMPORT")
@@ -113,7 +118,7 @@ class Import(ByJob):
         from tenure.bulk.importing.job import guessed_rows, start
 
         session = execution.session
-        lake, locations = places(execution)
+        lake, locations = places(self.bulk, execution)
         sources = sources_of(locations, self.input)
         if self.options.rejects:
             locations.resolve(self.options.rejects)
@@ -123,7 +128,7 @@ class Import(ByJob):
             self.options.rejects,
             session.user,
             session.database_name,
-            session.services.env.wall_micros(),
+            self.bulk.env.wall_micros(),
             session.variables["TimeZone"],
         )
         rows, text = guessed_rows(sources), self._described(sources)
@@ -134,18 +139,17 @@ class Import(ByJob):
         return f'IMPORT INTO "{self.table.name}" {self.input.format.upper()} DATA ({shown})'
 
 
-def places(execution: Execution) -> "tuple[Lake, Locations]":
-    services = execution.session.services
+def places(bulk: BulkServices, execution: Execution) -> "tuple[Lake, Locations]":
     require_superuser(execution.session, "IMPORT from files")
-    if services.lake is None or services.locations is None:
+    if bulk.lake is None or bulk.locations is None:
         raise NotSupported("this node has no lake to import into", hint="Start it with --lake and --files.")
-    return services.lake, services.locations
+    return bulk.lake, bulk.locations
 
 
 # Reading it
 
 
-def plan_import(planner: Planner, reader: TokenReader) -> Import:
+def plan_import(bulk: BulkServices, planner: Planner, reader: TokenReader) -> Import:
     if not reader.take("into"):
         raise NotSupported("IMPORT is supported only as IMPORT INTO")
     table = planner.names.relation(reader.names())
@@ -164,7 +168,7 @@ def plan_import(planner: Planner, reader: TokenReader) -> Import:
     options = _options(reader, format)
     reader.end()
     ids = tuple(each.id for each in columns)
-    return Import(options, table, TableInput(table.id, ids, tuple(locations), format, options.csv))
+    return Import(bulk, options, table, TableInput(table.id, ids, tuple(locations), format, options.csv))
 
 
 def _listed(reader: TokenReader) -> list[str]:
@@ -268,4 +272,5 @@ def text_of(reader: TokenReader) -> str:
     return text
 
 
-IMPORTS: dict[tuple[str, ...], WordsPlanner] = {("import",): plan_import}
+def statements(bulk: BulkServices) -> dict[tuple[str, ...], WordsPlanner]:
+    return {("import",): partial(plan_import, bulk)}

@@ -3,15 +3,17 @@
     PAUSE | RESUME | CANCEL  JOB n | JOBS n, n | JOBS (SELECT ...)  [AND WAIT]
     SHOW JOBS      SHOW JOB n | JOBS (SELECT ...)      SHOW JOB[S] WHEN COMPLETE n | (SELECT ...)
 
-These statements write a request; the process that runs the job carries it out, and AND WAIT waits for that. Inside a
-transaction block a request counts from the commit on. Everybody may control his own jobs, a superuser all.
+These statements write a request; the process that runs the job carries it out, and AND WAIT waits for that.
+Inside a transaction block a request counts from the commit on. Users may control their own jobs, superusers
+all.
 
-Walk: `statements.statement_table` -> one of `JOBS` -> `cluster.jobs.job_table`.
+Walk: `statements.statement_table` -> `statements` -> `cluster.jobs.job_table`.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from tenure.base.errors import (
@@ -31,6 +33,7 @@ from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner, WordsPlanner
 from tenure.sql.execution.statement import Result, Statement
 from tenure.sql.session.answers import ResultColumn
+from tenure.sql.session.services import BulkServices
 from tenure.sql.statements.dml.queries import Select, plan_query
 from tenure.sql.statements.show.shows import query
 from tenure.sql.tables.node import jobs_at
@@ -65,6 +68,7 @@ VERBS = {
 
 @dataclass(frozen=True, slots=True)
 class ControlJobs:
+    bulk: BulkServices
     verb: Verb
     ids: Select
     waits: bool
@@ -89,11 +93,11 @@ class ControlJobs:
             session.locks.transact(lambda txn: self._ask(execution, txn, ids))
         if self.waits:
             with job_waits.outcome_of(*ids):
-                await_jobs(execution, ids, self.verb.is_done)
+                await_jobs(self.bulk, execution, ids, self.verb.is_done)
         return Result(f"{self.verb.name} JOBS {len(ids)}")
 
     def _ask(self, execution: Execution, txn: Transaction, ids: Sequence[int]) -> None:
-        jobs, user = execution.session.services.jobs, execution.session.user
+        jobs, user = self.bulk.jobs, execution.session.user
         is_all = is_superuser(execution)
         for id in ids:
             job = jobs.get(txn, id)
@@ -108,6 +112,7 @@ class ControlJobs:
 
 @dataclass(frozen=True, slots=True)
 class ShowWhenComplete:
+    bulk: BulkServices
     ids: Select
     listed: Select
     """What SHOW JOBS is: of it, only the columns are used."""
@@ -123,7 +128,7 @@ class ShowWhenComplete:
 
     def run(self, execution: Execution) -> Result:
         ids = ids_of(self.ids, execution)
-        snapshot = await_jobs(execution, ids, TERMINAL.__contains__)
+        snapshot = await_jobs(self.bulk, execution, ids, TERMINAL.__contains__)
         return Result("SHOW", self._rows(execution, snapshot, frozenset(ids)), counts=True)
 
     def _rows(
@@ -141,6 +146,7 @@ def ids_of(select: Select, execution: Execution) -> list[int]:
 
 
 def await_jobs(
+    bulk: BulkServices,
     execution: Execution,
     ids: Sequence[int],
     is_done: Callable[[JobState], bool],
@@ -148,10 +154,9 @@ def await_jobs(
     on_look: Callable[[Snapshot], None] = lambda snapshot: None,
 ) -> Snapshot:
     """Returns when all of these jobs are as wanted, with the store as of then; one that is gone is done."""
-    services = execution.session.services
     return job_waits.await_jobs(
-        services.store,
-        services.jobs,
+        bulk.store,
+        bulk.jobs,
         ids,
         is_done,
         check=execution.check,
@@ -163,11 +168,12 @@ def await_jobs(
 # Reading them
 
 
-def plan_control(planner: Planner, reader: TokenReader) -> Statement:
+def plan_control(bulk: BulkServices, planner: Planner, reader: TokenReader) -> Statement:
     verb = VERBS[planner.text.split(None, 1)[0].upper()]
     rest = reader.rest()
     found = _AND_WAIT.search(rest)
-    return ControlJobs(verb, _ids(planner, rest[: found.start()] if found else rest), found is not None)
+    ids = _ids(planner, rest[: found.start()] if found else rest)
+    return ControlJobs(bulk, verb, ids, found is not None)
 
 
 _AND_WAIT = re.compile(r"\s+and\s+wait\s*$", re.IGNORECASE)
@@ -191,9 +197,9 @@ def _query_of(text: str) -> str:
     return text if _QUERY.match(text) else f"SELECT unnest(ARRAY[{text}]::int8[])"
 
 
-def plan_show(planner: Planner, reader: TokenReader) -> Statement:
+def plan_show(bulk: BulkServices, planner: Planner, reader: TokenReader) -> Statement:
     if reader.take("when", "complete"):
-        return ShowWhenComplete(_ids(planner, reader.rest()), query(planner, LISTED))
+        return ShowWhenComplete(bulk, _ids(planner, reader.rest()), query(planner, LISTED))
     if reader.is_over:
         return query(planner, f"{LISTED} ORDER BY created DESC, job_id DESC")
     text = reader.rest()
@@ -202,13 +208,10 @@ def plan_show(planner: Planner, reader: TokenReader) -> Statement:
     return query(planner, f"{LISTED} {where} ORDER BY created DESC, job_id DESC")
 
 
-JOBS: dict[tuple[str, ...], WordsPlanner] = {
-    ("pause", "job"): plan_control,
-    ("pause", "jobs"): plan_control,
-    ("resume", "job"): plan_control,
-    ("resume", "jobs"): plan_control,
-    ("cancel", "job"): plan_control,
-    ("cancel", "jobs"): plan_control,
-    ("show", "job"): plan_show,
-    ("show", "jobs"): plan_show,
-}
+def statements(bulk: BulkServices) -> dict[tuple[str, ...], WordsPlanner]:
+    words: dict[tuple[str, ...], WordsPlanner] = {}
+    for noun in ("job", "jobs"):
+        words["show", noun] = partial(plan_show, bulk)
+        for verb in VERBS:
+            words[verb.lower(), noun] = partial(plan_control, bulk)
+    return words

@@ -27,6 +27,7 @@ from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.pipeline.masters import is_about_master
 from tenure.sql.execution.execution import Execution
+from tenure.sql.session.services import BulkServices
 from tenure.sql.session.session_state import SessionState
 from tenure.sql.statements.jobs.job_statements import await_jobs
 from tenure.sql.tables.job_status import is_lacking
@@ -57,21 +58,23 @@ def create_job(execution: Execution, start: Callable[[Transaction], Job]) -> int
         ) from error
 
 
-def await_end(execution: Execution, id: int, is_done: Callable[[Snapshot], bool]) -> Snapshot:
+def await_end(
+    bulk: BulkServices, execution: Execution, id: int, is_done: Callable[[Snapshot], bool]
+) -> Snapshot:
     """Returns the store as of when the job has ended, well or not; OutcomeUnknown if that is not seen.
 
     If the wait has to end before, the job is canceled; `is_done` says whether that came too late.
     """
     with outcome_of(id):
         try:
-            patience = _Patience(execution, id)
-            return await_jobs(execution, [id], TERMINAL.__contains__, on_look=patience.look)
+            patience = _Patience(bulk, id)
+            return await_jobs(bulk, execution, [id], TERMINAL.__contains__, on_look=patience.look)
         except OutcomeUnknown:
             raise
         except BaseException as stop:
             try:
-                has_ended = cancel_job(execution, id)
-                snapshot = execution.session.services.store.snapshot()
+                has_ended = cancel_job(bulk, id)
+                snapshot = bulk.store.snapshot()
             except TenureError as error:  # told to stop once more, for the store does not answer
                 raise unknown([id], error) from error
             if is_done(snapshot):
@@ -82,23 +85,23 @@ def await_end(execution: Execution, id: int, is_done: Callable[[Snapshot], bool]
 
 
 class _Patience:
-    def __init__(self, execution: Execution, id: int) -> None:
-        self._services = execution.session.services
+    def __init__(self, bulk: BulkServices, id: int) -> None:
+        self._bulk = bulk
         self._id = id
-        self._began = self._services.env.monotonic()
+        self._began = self._bulk.env.monotonic()
         self._lost_at: float | None = None
         """When it would be lost."""
 
     def look(self, snapshot: Snapshot) -> None:
-        control, trouble = self._services.jobs.control(snapshot, self._id), self._services.spark_trouble()
+        control, trouble = self._bulk.jobs.control(snapshot, self._id), self._bulk.spark_trouble()
         if control is not None and control.attempts and is_about_master(control.errors[-1].message):
-            if self._services.env.monotonic() >= self._began + PATIENCE_SECONDS:
+            if self._bulk.env.monotonic() >= self._began + PATIENCE_SECONDS:
                 raise NoSuitableProcess(f"job {self._id} waits for Spark: {control.errors[-1].message}")
             return
         if control is None or not is_lacking(control) or not trouble:
             self._lost_at = None
             return
-        now = self._services.env.monotonic()
+        now = self._bulk.env.monotonic()
         if self._lost_at is None:
             self._lost_at = now + PATIENCE_SECONDS
         elif now >= self._lost_at:
@@ -106,15 +109,15 @@ class _Patience:
             raise NoSuitableProcess(f"job {self._id} waits for a process with {needs}: {trouble}")
 
 
-def await_job(execution: Execution, id: int) -> bytes:
+def await_job(bulk: BulkServices, execution: Execution, id: int) -> bytes:
     """Returns the progress data of a job that has succeeded; raises what it failed with."""
-    jobs = execution.session.services.jobs
+    jobs = bulk.jobs
 
     def succeeded(snapshot: Snapshot) -> bool:
         control = jobs.control(snapshot, id)
         return control is not None and control.state is JobState.SUCCEEDED
 
-    snapshot = await_end(execution, id, succeeded)
+    snapshot = await_end(bulk, execution, id, succeeded)
     with outcome_of(id):
         if succeeded(snapshot):
             return jobs.progress(snapshot, id).data
@@ -122,19 +125,18 @@ def await_job(execution: Execution, id: int) -> bytes:
     raise failure_of(id, control)
 
 
-def cancel_job(execution: Execution, id: int) -> bool:
+def cancel_job(bulk: BulkServices, id: int) -> bool:
     """Cancels the job, and gives it a moment to take back what it did; returns whether it has."""
-    services = execution.session.services
     try:
-        services.store.transact(lambda txn: services.jobs.request_cancel(txn, id))
+        bulk.store.transact(lambda txn: bulk.jobs.request_cancel(txn, id))
     except IllegalStep:
         return True  # it has ended meanwhile, or ends already
-    until = services.env.monotonic() + CANCEL_SECONDS
-    while services.jobs.is_open(services.store.snapshot(), id):
-        if services.env.monotonic() >= until:
+    until = bulk.env.monotonic() + CANCEL_SECONDS
+    while bulk.jobs.is_open(bulk.store.snapshot(), id):
+        if bulk.env.monotonic() >= until:
             return False
-        with services.env.waiting():
-            services.env.sleep(LOOK_SECONDS)
+        with bulk.env.waiting():
+            bulk.env.sleep(LOOK_SECONDS)
     return True
 
 
