@@ -21,8 +21,10 @@ from tenure.kv.absences import Absences
 from tenure.kv.commits import Committer
 from tenure.kv.committed_children import Landed
 from tenure.kv.gaps import Gap, find_gap
+from tenure.kv.layers import Layers
 from tenure.kv.reads import RefreshSpans
 from tenure.kv.store import Store
+from tenure.kv.store_reads import MovingReads
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import ChangeBatch, Watch
 from tenure.storage import sqlite, sqlite_reads, sqlite_section
@@ -174,20 +176,18 @@ def nobody_excused(self: Transaction) -> Any:
 
 
 def refresh_unchecked(self: Transaction) -> None:
-    self._read_at = self._engine.clock_at()
+    self._store.at = self._engine.clock_at()
 
 
 def refresh_forgets(self: Transaction) -> None:
     _refresh(self)
-    self._landed.revisions.clear()
-    self._landed.excused.clear()
+    self._layers.landed = None
 
 
 def end_forgets(self: Transaction, state: Any) -> None:
     """A parent that has not read will see its child by itself; but its own parent may have read."""
-    if self._parent is not None and self._parent._read_at is None:
-        self._landed.revisions.clear()
-        self._landed.excused.clear()
+    if self._parent is not None and self._parent._store.at is None:
+        self._layers.landed = None
     _end(self, state)
 
 
@@ -199,11 +199,11 @@ def overlay_never(self: Landed, revision: Any, read_at: Any) -> bool:
     return False
 
 
-def own_buffer_only(self: Transaction, key: bytes) -> Any:
+def own_buffer_only(self: Layers, key: bytes) -> Any:
     return self._writes.get(key)
 
 
-def nothing_uncommitted(self: Transaction, span: Any) -> dict[bytes, Any]:
+def nothing_uncommitted(self: Layers, span: Any) -> dict[bytes, Any]:
     return {}
 
 
@@ -295,13 +295,14 @@ def judge_cleaned_only(found: ReadResult, *, read_at: int, flushed_at: int = 0) 
         raise BaseMoved("moved")
 
 
-def accept_by_judge(self: Transaction, found: ReadResult, flushed_at: int) -> None:
-    if self._read_at is None:
-        self._read_at = found.clock_at
+def accept_by_judge(self: MovingReads, found: ReadResult, flushed_at: int) -> int:
+    if self.at is None:
+        self.at = found.clock_at
     try:
-        snapshot.__dict__["judge"](found, read_at=self._read_at, flushed_at=flushed_at)
+        snapshot.__dict__["judge"](found, read_at=self.at, flushed_at=flushed_at)
     except SnapshotTooOld as error:
         raise RetryError("gone") from error
+    return self.at
 
 
 def marks_without_cleaned(execute: Any, guard: Any) -> tuple[int, int]:
@@ -404,7 +405,7 @@ def _judging(wrong: Any) -> tuple[tuple[Any, str, Any], ...]:
         return None
 
     judges = tuple((module, "judge", wrong) for module in (snapshot, store))
-    return (*judges, (watch, "find_gap", found_gap), (Transaction, "_accept", accept_by_judge))
+    return (*judges, (watch, "find_gap", found_gap), (MovingReads, "accept", accept_by_judge))
 
 
 def no_gap(engine: Any, keyspace: Any, span: Any, found: ReadResult, since_at: int) -> Gap | None:
@@ -445,7 +446,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("child that read nothing forgets its child", ((Transaction, "_end", end_forgets),), "family"),
     (
         "child sees nothing of the parent's buffer",
-        ((Transaction, "_buffered", own_buffer_only), (Transaction, "_uncommitted", nothing_uncommitted)),
+        ((Layers, "written", own_buffer_only), (Layers, "_uncommitted", nothing_uncommitted)),
         "family",
     ),
     ("refresh without validation", ((Transaction, "refresh", refresh_unchecked),), "plain"),

@@ -202,7 +202,7 @@ def _raise_child(client: Client, parent: TracingTransaction, *, depth: int) -> N
         if client.maybe(0.15):
             child.refresh()
         key = rows[client.pick(len(rows))]
-        if not parent._has_written(key) and client.maybe(0.85):
+        if not parent._layers.has_written(key) and client.maybe(0.85):
             child.put(key, child.record.next_value())
             if client.maybe(0.2):
                 child.delete(key)
@@ -221,7 +221,7 @@ def _raise_twins(client: Client, parent: TracingTransaction) -> None:
     for twin in twins:
         assert isinstance(twin, TracingTransaction)
         key = rows[client.pick(len(rows))]
-        if not parent._has_written(key):
+        if not parent._layers.has_written(key):
             twin.put(key, twin.record.next_value())
         twin.commit()
 

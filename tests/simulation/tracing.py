@@ -43,7 +43,7 @@ class TracingTransaction(Transaction):
             engine.machine.name,
             self._keyspace.tenant,
             parent.record if isinstance(parent, TracingTransaction) else None,
-            self._committed_only,
+            parent is not None and self._layers._seen_parent is None,
             self._hub.t,
         )
         self.record.is_from_known = self._known is not None
@@ -59,7 +59,7 @@ class TracingTransaction(Transaction):
             value = super().get(key, flushed_at=flushed_at)
         if value is None and flushed_at:
             value = self.trace.value_at(key, flushed_at)
-        read = Get(began, self.trace.tick(), key, value, self._read_at or 0, flushed_at, is_known)
+        read = Get(began, self.trace.tick(), key, value, self._store.at or 0, flushed_at, is_known)
         self.record.reads.append(read)
         return value
 
@@ -85,7 +85,7 @@ class TracingTransaction(Transaction):
         between()
         rows += answer
         rows = with_lake(self.trace, rows, span, flushed_at)
-        read = Range(began, self.trace.tick(), span, limit, reverse, rows, self._read_at or 0, flushed_at)
+        read = Range(began, self.trace.tick(), span, limit, reverse, rows, self._store.at or 0, flushed_at)
         self.record.reads.append(read)
         return iter(rows)
 
@@ -162,7 +162,7 @@ class TracingTransaction(Transaction):
     def _as_proof(self, at: Timestamp, reads: RefreshSpans) -> Commit:
         proof = super()._as_proof(at, reads)
         self.trace.sent(proof, self.record)
-        self.trace.seen["reads of a view proved from another time"] += at != self._read_at
+        self.trace.seen["reads of a view proved from another time"] += at != self._store.at
         return proof
 
     def _as_commit(self) -> Commit:
@@ -184,7 +184,7 @@ class TracingTransaction(Transaction):
         except BaseException as error:
             self._over("unknown", error)
             raise
-        self.trace.ended(self.record, "committed", read_at=self._read_at or 0, acked_at=at)
+        self.trace.ended(self.record, "committed", read_at=self._store.at or 0, acked_at=at)
         return at
 
     def rollback(self) -> None:
@@ -195,7 +195,7 @@ class TracingTransaction(Transaction):
 
     def _over(self, state: str, error: BaseException | None) -> None:
         self.record.error = type(error).__name__ if error is not None else ""
-        self.trace.ended(self.record, state, read_at=self._read_at or 0)
+        self.trace.ended(self.record, state, read_at=self._store.at or 0)
 
 
 class TracingView:

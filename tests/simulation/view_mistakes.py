@@ -33,8 +33,8 @@ def back_to_start_starts_over(self: Transaction, savepoint: Any) -> None:
     _back_to(self, savepoint)
     if savepoint is None:
         self._reads.forget(NOTHING_READ)
-        self._ahead.clear()
-        self._read_at = None
+        self._store.ahead.clear()
+        self._store.at = None
 
 
 def proved_at_the_transaction_s_time(self: Transaction) -> None:

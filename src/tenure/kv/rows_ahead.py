@@ -3,7 +3,7 @@
 Rows that were read ahead do not count as read until they are asked for. A few of those that were asked for
 are kept: an UPDATE finds its row and then reads it, and each read of a store in PostgreSQL is a round trip.
 
-Walk: `kv.transaction` asks here before it asks the store.
+Walk: `kv.store_reads` asks here before it asks the store.
 """
 
 from collections.abc import Callable, Container, Iterable

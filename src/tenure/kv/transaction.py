@@ -38,24 +38,20 @@ from collections.abc import Callable, Iterable, Iterator
 from tenure.base.errors import RetryError, TenureError
 from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import ZERO_AT, Timestamp
-from tenure.kv import bases
 from tenure.kv.absences import Absences, Taken
-from tenure.kv.bases import Accept
 from tenure.kv.buffer import Buffer, BufferMark
 from tenure.kv.commits import Committer, failure
-from tenure.kv.committed_children import Landed
 from tenure.kv.keys import Span
+from tenure.kv.layers import Layers
 from tenure.kv.reads import Reads, RefreshSpans
-from tenure.kv.rows_ahead import RowsAhead
 from tenure.kv.scope import ReadAhead, Scope, TransactionState, values_at
-from tenure.kv.snapshot import judge_retryable, marks, page_rows
+from tenure.kv.store_reads import MovingReads
 from tenure.kv.view import ReadView
 from tenure.storage.engine import (
     HEAD_BYTES,
     Commit,
     CommitStatus,
     Outcome,
-    ReadResult,
     Removal,
     Stamp,
     Write,
@@ -74,19 +70,19 @@ class Transaction:
         known: ReadAhead | None = None,
     ) -> None:
         self._scope = scope
-        self._engine, self._keyspace, self._clock, limits, self._bases, _ = scope
+        self._engine, self._keyspace = scope.engine, scope.keyspace
         self._committer = committer
         self._parent = parent
-        self._committed_only = committed_only
         self._children: list[Transaction] = []
-        self._read_at = None if known is None else known.at
+        self._store = MovingReads(scope, None if known is None else known.at)
         self._known = None if known is None else dict(known.values)
         """If it started from what is known: that, and what it has read by key since."""
-        self._ahead, self._reads = RowsAhead(), RefreshSpans(self._keyspace)
-        self._absences, self._landed = Absences(self._keyspace), Landed()
-        self._buffer = buffer = Buffer(limits)
-        self._writes, self.check_rows, self.forget_writes = buffer.writes, buffer.check_rows, buffer.forget
-        self.account_to = buffer.account_to
+        self._reads = RefreshSpans(self._keyspace)
+        self._absences: Absences | None = None
+        self._buffer = buffer = Buffer(scope.limits)
+        self._writes = buffer.writes
+        above = None if parent is None else parent._layers
+        self._layers: Layers = Layers(buffer, above, committed_only)
         self._result: Outcome | TenureError | None = None
         """What came of a submit."""
         self.take_back: Callable[[TenureError], bool] = lambda error: False
@@ -98,25 +94,18 @@ class Transaction:
         """How many revisions its removals took: fewer than their limits means that none are left."""
         self.deadline_at: Timestamp | None = None
         self.not_before_at: Timestamp | None = None
-        self.on_read: Callable[[], None] | None = None
-        """Called when `read_at` was set or moved: whoever may not read so late raises."""
 
     @property
     def read_at(self) -> Timestamp:
-        if self._read_at is None:
-            self._read_from(self._engine.clock_at())
-        assert self._read_at is not None
-        return self._read_at
+        return self._store.read_at()
 
     @property
     def has_read(self) -> bool:
-        return self._read_at is not None
+        return self._store.at is not None
 
-    def _read_from(self, clock_at: Timestamp) -> None:
-        self._read_at = clock_at
-        self._clock.observe(clock_at)
-        if self.on_read is not None:
-            self.on_read()
+    def on_read(self, check: Callable[[], None]) -> None:
+        """Has a function called when `read_at` was set or moved: it raises if that is too late to read at."""
+        self._store.on_move = check
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
@@ -124,33 +113,25 @@ class Transaction:
         assert self.state is TransactionState.OPEN, "the transaction is over"
         assert self._keyspace.owns(key), "a key of another tenant"
         if self._writes or self._parent is not None:
-            write = self._buffered(key)
+            write = self._layers.written(key)
             if write is not None:
                 return write.value
         self._reads.points[key] = None
-        if self._landed.revisions:
-            landed = self._landed.get(key, self._read_at)
+        if self._layers.landed is not None:
+            landed = self._layers.landed.get(key, self._store.at)
             if landed is not None:
                 return landed.value
         if self._known is not None and key in self._known:
             return self._known[key]
-        value = self._ahead.take(key, lambda: self._stored(key, flushed_at))
+        value = self._store.get(key, flushed_at)
         if self._known is not None:
             self._known[key] = value
         return value
 
-    def _stored(self, key: bytes, flushed_at: Timestamp) -> bytes | None:
-        accept = self._accepting(flushed_at)
-        return bases.get(self._engine, self._keyspace, self._bases, key, self._asked_at, accept)
-
     def read_ahead(self, keys: Iterable[bytes]) -> None:
         """Reads keys together that `get` is about to be asked for one by one."""
         assert self.state is TransactionState.OPEN, "the transaction is over"
-        wanted = self._ahead.missing(keys)
-        assert all(map(self._keyspace.owns, wanted)), "a key of another tenant"
-        self._ahead |= bases.get_many(
-            self._engine, self._keyspace, self._bases, wanted, self._asked_at, self._accepting(ZERO_AT)
-        )
+        self._store.read_ahead(keys)
 
     def scan(
         self,
@@ -166,21 +147,8 @@ class Transaction:
         page by page: a refresh between two pages moves the later ones to the later time.
         """
         assert self.state is TransactionState.OPEN, "the transaction is over"
-        if limit == 0:
-            return
-        asked = page_rows(None if limit is None else limit + len(self._laid_over(span)))
-        rows = 0
-        for page in bases.pages(
-            *(self._engine, self._keyspace, self._bases, span, self._asked_at, asked),
-            self._accepting(flushed_at),
-            reverse=reverse,
-        ):
-            self._reads.spans.append(page.answered)
-            for row in bases.merged(page, self._laid_over(page.answered), reverse=reverse):
-                yield row
-                rows += 1
-                if rows == limit:
-                    return
+        count = self._reads.spans.append
+        return self._store.scan(span, limit, reverse, flushed_at, self._laid_over, count)
 
     def read_span(self, span: Span, *, flushed_at: Timestamp = ZERO_AT) -> dict[bytes, bytes | None]:
         """Counts a span as read, for one who has its rows as of `read_at` already: marks are judged after.
@@ -189,7 +157,7 @@ class Transaction:
         """
         assert self.state is TransactionState.OPEN, "the transaction is over"
         self._reads.spans.append(span)
-        self._accept(marks(self._engine, self._keyspace, span), flushed_at)
+        self._store.check_span(span, flushed_at)
         return self._laid_over(span)
 
     def expect_absent(self, key: bytes, taken: Taken) -> None:
@@ -197,19 +165,21 @@ class Transaction:
 
         Where only a look can tell, it looks at once, and raises here.
         """
-        if self._is_alone and key not in self._writes and self._bases.of(key[:HEAD_BYTES]) is None:
+        if self._is_alone and key not in self._writes and self._scope.bases.of(key[:HEAD_BYTES]) is None:
+            if self._absences is None:
+                self._absences = Absences(self._keyspace)
             self._absences.expect(key, taken)
         elif self.get(key) is not None:
             raise taken()
 
     @property
     def _is_alone(self) -> bool:
-        return self._parent is None and self._known is None and not self._landed.revisions
+        return self._parent is None and self._known is None and self._layers.landed is None
 
     def check_absent(self) -> None:
         """Looks now for what was counted on: for whoever fails later, and must say first what came first."""
-        for key, taken in self._absences.taken.items():
-            if self._stored(key, ZERO_AT) is not None:
+        for key, taken in self._absences.taken.items() if self._absences is not None else ():
+            if self._store.get_stored(key, ZERO_AT) is not None:
                 raise taken()
 
     def mark_reads(self) -> Reads:
@@ -227,55 +197,24 @@ class Transaction:
 
     def relax_reads(self, since: Reads, *, without: bytes | None = None) -> None:
         """Of rows read by their keys since then, only that they are there counts; `without` was not found."""
-        if self._parent is None and self._known is None and self._read_at is not None:
-            self._reads.relax(since, self._read_at, without)
+        read_at = self._store.at
+        if self._parent is None and self._known is None and read_at is not None:
+            self._reads.relax(since, read_at, without)
 
     def view(self) -> ReadView:
         """What it reads as of now, for whoever reads on while it writes; that counts as read."""
         assert self._parent is None and self._known is None, "a view is of a transaction that SQL runs in"
-        writes, landed = self._buffer.view(), self._landed.copy()
+        writes, landed = self._buffer.view(), self._layers.copy_landed()
         seen = self._scope, self.read_at, writes, landed, self._reads
         return ReadView(*seen, lambda: self.state is TransactionState.OPEN)
 
     @property
     def has_one_time(self) -> bool:
         """Whether all that was read is known to hold at `read_at`; else its commit has to prove it."""
-        return not self._reads.apart or not self._reads.older(self._read_at)
-
-    def _asked_at(self) -> Timestamp | None:
-        return self._read_at
-
-    def _accepting(self, flushed_at: Timestamp) -> Accept:
-        def accept(found: ReadResult, base_at: Timestamp) -> Timestamp:
-            self._accept(found, max(base_at, flushed_at))
-            return self.read_at
-
-        return accept
-
-    def _accept(self, found: ReadResult, flushed_at: Timestamp) -> None:
-        if self._read_at is None:
-            self._read_from(found.clock_at)
-        assert self._read_at is not None
-        if found.threshold_at > self._read_at or found.cleaned_at > flushed_at:
-            judge_retryable(found, read_at=self._read_at, flushed_at=flushed_at)
-
-    def _buffered(self, key: bytes) -> Write | None:
-        """The uncommitted write of this key, by this transaction or an ancestor it may see."""
-        write = self._writes.get(key)
-        if write is None and self._parent is not None and not self._committed_only:
-            return self._parent._buffered(key)
-        return write if write is None or write.key_stamp is None else None
+        return not self._reads.apart or not self._reads.older(self._store.at)
 
     def _laid_over(self, span: Span) -> dict[bytes, bytes | None]:
-        """All that lies over the store within a span: later entries win."""
-        parents = {} if self._parent is None or self._committed_only else self._parent._uncommitted(span)
-        # An ancestor's buffered write will be committed after all that has landed.
-        return self._landed.within(span, self._read_at) | parents | self._buffer.within(span)
-
-    def _uncommitted(self, span: Span) -> dict[bytes, bytes | None]:
-        if self._parent is None or self._committed_only:
-            return self._buffer.within(span)
-        return self._parent._uncommitted(span) | self._buffer.within(span)
+        return self._layers.within(span, self._store.at)
 
     # ── writing ────────────────────────────────────────────────────────────────────────────────
 
@@ -297,17 +236,26 @@ class Transaction:
     def _write(self, write: Write) -> None:
         assert self.state is TransactionState.OPEN, "the transaction is over"
         assert self._keyspace.owns(write.key), "a key of another tenant"
-        assert self._parent is None or not self._parent._has_written(write.key), (
+        assert self._parent is None or not self._layers.parent_has_written(write.key), (
             "a child may not write a key that its parent has written"
         )
         self._buffer.write(write)
 
-    def _has_written(self, key: bytes) -> bool:
-        return key in self._writes or (self._parent is not None and self._parent._has_written(key))
-
     @property
     def has_writes(self) -> bool:
         return bool(self._writes or self._buffer.removals)
+
+    def account_to(self, on_growth: Callable[[int], None] | None) -> None:
+        """Has a function told how many bytes it is about to hold; it raises if they are too many."""
+        self._buffer.account_to(on_growth)
+
+    def check_rows(self, rows: int) -> None:
+        """Raises CommitTooLarge (54000) if it can never hold so many different keys."""
+        self._buffer.check_rows(rows)
+
+    def forget_writes(self, span: Span) -> None:
+        """Takes the writes of a span back as if they had never been, up to the next `back_to`."""
+        self._buffer.forget(span)
 
     def written(self, span: Span) -> list[bytes]:
         """The keys of a span that it has written, or deleted, itself."""
@@ -341,14 +289,15 @@ class Transaction:
 
     def _end(self, state: TransactionState) -> None:
         self.state = state
-        # Both refer to the caller, which refers to the transaction: a cycle would wait for a collection.
-        self.on_read = None
-        self._absences.taken.clear()
+        # These callbacks refer to users of the transaction, which refer to it: breaking the reference cycle
+        # here spares a garbage collection.
+        self._store.on_move = None
+        self._absences = None
         if self._known is None or state is TransactionState.ENDED:
-            self._buffer.clear()  # what it wrote is not read any more; whoever refers to it may stay for long
+            self._buffer.clear()  # what it wrote is not read any more; its users may refer to it for long
         if self._parent is not None:
             self._parent._children.remove(self)
-            self._parent._landed.take_in(self._landed)
+            self._layers.end()
 
     # ── ending ─────────────────────────────────────────────────────────────────────────────────
 
@@ -356,8 +305,8 @@ class Transaction:
         """Moves `read_at` up to the store clock if all that was read is unchanged; else RetryError."""
         assert self.state is TransactionState.OPEN, "the transaction is over"
         if self._reads.is_empty and self._is_alone:
-            self._read_at = None  # its next read brings the time: that spares a round trip
-            self._ahead.clear()
+            self._store.at = None  # its next read brings the time: that spares a round trip
+            self._store.ahead.clear()
             return
         self._check_views()
         clock_at, failed = self._engine.check(self._as_commit())
@@ -365,8 +314,8 @@ class Transaction:
             raise failure(failed)
         self._reads.holding(clock_at)
         self._known = None  # what was given but not read is not proved
-        self._ahead.keep_only(() if self._landed.revisions else self._reads.points)
-        self._read_from(clock_at)
+        self._store.ahead.keep_only(self._reads.points if self._layers.landed is None else ())
+        self._store.move(clock_at)
 
     def _check_views(self) -> None:
         """Raises if what views have read at earlier times has changed since; else it holds at `read_at`."""
@@ -431,8 +380,9 @@ class Transaction:
     def _check_may_commit(self) -> None:
         assert self.state is TransactionState.OPEN, "the transaction is over"
         assert not self._children, "a child is still open"
-        parent = self._parent
-        assert parent is None or not any(map(parent._has_written, self._writes)), "its parent wrote the key"
+        assert self._parent is None or not any(map(self._layers.parent_has_written, self._writes)), (
+            "its parent wrote the key"
+        )
 
     def _settle_reads(self) -> None:
         self._check_views()
@@ -444,7 +394,7 @@ class Transaction:
 
     def _take_in(self, outcome: Outcome) -> Timestamp:
         if outcome.status is not CommitStatus.COMMITTED:
-            error = self._absences.failure(outcome)
+            error = failure(outcome) if self._absences is None else self._absences.failure(outcome)
             self._end(TransactionState.ENDED)
             raise error
         if self.has_writes:
@@ -452,13 +402,13 @@ class Transaction:
             self._scope.volume.add(self._writes.values())
             self.removed = outcome.removed
         if self._writes and self._parent is not None:
-            self._landed.add(self._writes.values(), outcome.at)
+            self._layers.land(outcome.at)
         self._end(TransactionState.COMMITTED)
         return outcome.at
 
     def known(self) -> ReadAhead | None:
         """What it knows as of its commit: all it read and wrote by key, if it started from what was known."""
-        if self._known is None or self.commit_at is None or self._landed.excused:
+        if self._known is None or self.commit_at is None or self._layers.landed is not None:
             return None  # of what a child has overwritten, what was given may be read no more
         read = {key: value for key, value in self._known.items() if key in self._reads.points}
         return ReadAhead(self.commit_at, read | values_at(self._writes.values(), self.commit_at))
@@ -472,27 +422,27 @@ class Transaction:
 
     def _prove_reads(self) -> Outcome:
         """The outcome of one that writes nothing."""
-        at = self.read_at
+        at = self.read_at if self._store.at is None else self._store.at
         # With children's effects laid over, it read no state that ever was; from what was known, an old one.
-        if self._landed.excused or self._known is not None:
+        if self._layers.landed is not None or self._known is not None:
             at, failed = self._engine.check(self._as_commit())
             if failed is not None:
                 return failed
-            self._clock.observe(at)
+            self._scope.clock.observe(at)
         return mistimed(self.deadline_at, self.not_before_at, at) or Outcome(CommitStatus.COMMITTED, at)
 
     def _as_proof(self, at: Timestamp, reads: RefreshSpans) -> Commit:
-        return Commit(at, *reads.proof(), tuple(self._landed.excused))
+        return Commit(at, *reads.proof(), self._layers.excused())
 
     def _as_commit(self) -> Commit:
-        points, spans, guards = self._reads.proof(self._read_at)
+        points, spans, guards = self._reads.proof(self._store.at)
         return Commit(
             read_at=self.read_at if points or spans else 0,
             points=points,
             spans=spans,
             guards=guards,
-            excused=tuple(self._landed.excused),
-            absent=self._absences.keys(self._writes),
+            excused=self._layers.excused(),
+            absent=() if self._absences is None else self._absences.keys(self._writes),
             writes=tuple(self._writes.values()),
             removals=tuple(self._buffer.removals),
             deadline_at=self.deadline_at,

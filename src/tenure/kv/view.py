@@ -12,22 +12,19 @@ keeps such reads apart, with their own time.
 Invariant (I2): what a view read is unchanged from its opening to `commit_at`, phantoms included.
 Invariant (view): whatever its transaction does later, a view gives what was there when it was opened.
 
-Walk: `Transaction.view` opens one -> `kv.bases` reads the store, `kv.buffer` keeps the writes as they were;
-`table.read` and the rows executor above it read a `ReadView` as they read a transaction.
+Walk: `Transaction.view` opens one -> `kv.store_reads` reads the store, `kv.buffer` keeps the writes as they
+were; `table.read` and the rows executor above it read a `ReadView` as they read a transaction.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 
 from tenure.base.timestamp import ZERO_AT, Timestamp
-from tenure.kv import bases
-from tenure.kv.bases import Accept
 from tenure.kv.buffer import BufferView
 from tenure.kv.committed_children import Landed
 from tenure.kv.keys import Span
 from tenure.kv.reads import RefreshSpans
 from tenure.kv.scope import Scope
-from tenure.kv.snapshot import judge_retryable, marks, page_rows
-from tenure.storage.engine import ReadResult
+from tenure.kv.store_reads import StoreReads
 
 
 class ReadView:
@@ -41,13 +38,12 @@ class ReadView:
         is_open: Callable[[], bool],
     ) -> None:
         """`reads` are the transaction's; `is_open` says whether that goes on."""
-        self._engine, self._keyspace, _, _, self._bases, _ = scope
+        self._keyspace = scope.keyspace
+        self._store = StoreReads(scope, at)
         self._writes = writes
         self._landed = landed
         self._reads = reads
         self._is_open = is_open
-        self._ahead: dict[bytes, bytes | None] = {}
-        """What was read ahead and not asked for yet: it does not count as read."""
         self.read_at = at
 
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
@@ -60,18 +56,11 @@ class ReadView:
         landed = self._landed.get(key, self.read_at)
         if landed is not None:
             return landed.value
-        if key in self._ahead:
-            return self._ahead.pop(key)
-        accept = self._accepting(flushed_at)
-        return bases.get(self._engine, self._keyspace, self._bases, key, self._asked_at, accept)
+        return self._store.get(key, flushed_at)
 
     def read_ahead(self, keys: Iterable[bytes]) -> None:
         """Reads keys together that `get` is about to be asked for one by one."""
-        wanted = [key for key in keys if key not in self._ahead]
-        assert all(map(self._keyspace.owns, wanted)), "a key of another tenant"
-        self._ahead |= bases.get_many(
-            self._engine, self._keyspace, self._bases, wanted, self._asked_at, self._accepting(ZERO_AT)
-        )
+        self._store.read_ahead(keys)
 
     def scan(
         self,
@@ -82,28 +71,12 @@ class ReadView:
         flushed_at: Timestamp = ZERO_AT,
     ) -> Iterator[tuple[bytes, bytes]]:
         """As of a transaction: each page counts as read when it is read."""
-        if limit == 0:
-            return
-        asked = page_rows(None if limit is None else limit + len(self._laid_over(span)))
-        rows = 0
-        for page in bases.pages(
-            *(self._engine, self._keyspace, self._bases, span, self._asked_at, asked),
-            self._accepting(flushed_at),
-            reverse=reverse,
-        ):
-            self._counted().spans.append(page.answered)
-            for row in bases.merged(page, self._laid_over(page.answered), reverse=reverse):
-                yield row
-                rows += 1
-                if rows == limit:
-                    return
+        return self._store.scan(span, limit, reverse, flushed_at, self._laid_over, self._count)
 
     def read_span(self, span: Span, *, flushed_at: Timestamp = ZERO_AT) -> dict[bytes, bytes | None]:
         """As of a transaction: for one who has the rows of a span as of `read_at` already."""
-        self._counted().spans.append(span)
-        judge_retryable(
-            marks(self._engine, self._keyspace, span), read_at=self.read_at, flushed_at=flushed_at
-        )
+        self._count(span)
+        self._store.check_span(span, flushed_at)
         return self._laid_over(span)
 
     def has_changed(self, key: bytes) -> bool:
@@ -115,15 +88,8 @@ class ReadView:
         assert self._is_open(), "the transaction is over"
         return self._reads.of_views(self.read_at)
 
+    def _count(self, span: Span) -> None:
+        self._counted().spans.append(span)
+
     def _laid_over(self, span: Span) -> dict[bytes, bytes | None]:
         return self._landed.within(span, self.read_at) | self._writes.within(span)
-
-    def _asked_at(self) -> Timestamp:
-        return self.read_at
-
-    def _accepting(self, flushed_at: Timestamp) -> Accept:
-        def accept(found: ReadResult, base_at: Timestamp) -> Timestamp:
-            judge_retryable(found, read_at=self.read_at, flushed_at=max(base_at, flushed_at))
-            return self.read_at
-
-        return accept

@@ -134,7 +134,7 @@ class Use:
         self.lease = lease
         """What it is bound to, where one lease stands for the whole catalog."""
         self.txn = txn
-        txn.on_read = self.check_frontier
+        txn.on_read(self.check_frontier)
         self.number = number
         self.started_at = started_at
         self.statement = ""
