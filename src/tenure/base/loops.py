@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 
 from tenure.base.env import Env, Task
 from tenure.base.errors import CorruptData, TenureError, for_operator
+from tenure.base.retries import grown_seconds
 
 BACKOFF_FIRST_SECONDS = 0.1
 """A passing error, such as a broken connection, is often gone by then."""
@@ -133,8 +134,7 @@ class Loop:
 
 
 def backoff_seconds(errors_in_a_row: int) -> float:
-    # The exponent is bounded as well: after days of errors the power would not fit a float.
-    return min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS * 2.0 ** min(errors_in_a_row - 1, 30))
+    return grown_seconds(errors_in_a_row - 1, BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS)
 
 
 class Loops:

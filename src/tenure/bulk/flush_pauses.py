@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tenure.base.env import Env
+from tenure.base.retries import grown_seconds
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import Jobs
 from tenure.kv.store import Store
@@ -49,7 +50,7 @@ class FlushPauses:
                 if not self._jobs.is_open(self._store.snapshot(), flush.job):
                     del self._flushes[head]
                 return True
-            seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2.0 ** min(flush.failures, 30))
+            seconds = grown_seconds(flush.failures, PAUSE_SECONDS, PAUSE_SECONDS_MAX)
             flush = self._flushes[head] = flush._replace(due=self._env.monotonic() + seconds)
         assert flush.due is not None
         return self._env.monotonic() >= flush.due

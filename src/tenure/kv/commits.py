@@ -62,6 +62,7 @@ from tenure.base.errors import (
     TooEarly,
 )
 from tenure.base.interruptible import Check, current_check, patient, unchecked
+from tenure.base.retries import UNLIMITED, Pauses, Retries
 from tenure.base.timestamp import Timestamp, to_text
 from tenure.storage.engine import Commit, CommitStatus, Engine, Group, Outcome
 
@@ -76,7 +77,7 @@ GATHER_SECONDS_MAX = 0.005
 """How long a leader gathers at most: a part of what the last group took, and in all. With 16
 threads this makes groups of 15 instead of 8, a quarter makes 13."""
 
-SETTLE_SECONDS_MAX = 0.5
+SETTLE_PAUSES = Pauses(0.01, 0.5, spread=0.5)
 """The longest pause between two tries to settle while the store is away."""
 
 CHECK_SECONDS = 0.05
@@ -362,19 +363,18 @@ class Committer:
 
     def _settle(self, lane: bytes, seq: int, give_up_at: Timestamp | None) -> list[Outcome] | None:
         """Asks until there is an answer: the store may be away or full for a while."""
-        pause_seconds = 0.01
+        retries = Retries(UNLIMITED, SETTLE_PAUSES, self._env)
         while True:
             try:
                 return self._engine.settle(lane, seq)
             except (OutcomeUnknown, Abandoned):
                 raise
             except TenureError as error:
-                if self._closing.wait(pause_seconds * self._env.rng.uniform(0.5, 1.0)):
+                if self._closing.wait(retries.next_seconds()):
                     raise OutcomeUnknown("the node stopped while the store was away") from error
                 if give_up_at is not None and self._clock.wall_at() >= give_up_at:
                     raise OutcomeUnknown("the store was away until past the commit's deadline") from error
                 _ask_leader()
-                pause_seconds = min(SETTLE_SECONDS_MAX, pause_seconds * 2)
 
     def close(self) -> None:
         """Gives the lane up, once what was submitted is done; only when no other commit is under way."""

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 from tenure.base.clock import Clock
 from tenure.base.env import Env
 from tenure.base.errors import InvalidParameter, RetryError, TenureError
+from tenure.base.retries import Pauses, Retries
 from tenure.base.settings import (
     ATTEMPTS,
     DEFINITIONS,
@@ -32,9 +33,8 @@ from tenure.storage.engine import Engine, History, ReadResult, Revision
 
 DEFAULT_TENANT = 1
 
-PAUSE_SECONDS = 0.002
-PAUSE_SECONDS_MAX = 0.25
-"""Pauses between attempts grow from the first to the second, with jitter, so that rivals part."""
+PAUSES = Pauses(0.002, 0.25)
+"""Between the attempts of a transaction: rivals part within a few of them."""
 
 T = TypeVar("T")
 
@@ -95,27 +95,22 @@ class Store:
         retried: it may have committed. With `known` the first attempt starts from that; an error that
         the function raises then may come of what is no longer so, and it is run again to find out.
         """
-        attempts = attempts or self.settings[ATTEMPTS]
-        pause_seconds = PAUSE_SECONDS
+        retries = Retries(attempts or self.settings[ATTEMPTS], PAUSES, self.env)
         while True:
-            attempts -= 1
             txn = self.begin(urgent=urgent, known=known)
             try:
                 result = run(txn)
                 txn.commit()
                 return result
-            except RetryError:
-                if attempts == 0:
-                    raise
+            except RetryError as error:
+                retries.failed(error)
             except TenureError:
                 if known is None or txn.state is not TransactionState.OPEN:
                     raise
-                attempts += 1
             finally:
                 txn.rollback()
             known = None
-            self.env.sleep(self.env.rng.uniform(0, pause_seconds))
-            pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
+            retries.pause()
 
     def snapshot(self, at: Timestamp | None = None) -> Snapshot:
         """Reads as of `at`, or as of now.

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Protocol
 
 from tenure.base.errors import NoJava
+from tenure.base.retries import grown_seconds
 from tenure.base.timestamp import Timestamp
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.cluster.sessions.session_records import Instance, SessionId, Sessions
@@ -124,7 +125,7 @@ class WorkerStarter:
     def _put_off(self, why: str) -> None:
         self.trouble = why
         _log.warning("a job waits for a process with Spark, and none can be started: %s", why)
-        pause_seconds = min(AGAIN_SECONDS_MAX, AGAIN_SECONDS * 2.0 ** min(self._failures, 10))
+        pause_seconds = grown_seconds(self._failures, AGAIN_SECONDS, AGAIN_SECONDS_MAX)
         self._not_before = self._store.env.monotonic() + pause_seconds
         self._failures += 1
 

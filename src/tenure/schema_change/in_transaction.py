@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from tenure.base.errors import NotSupported, RetryError
+from tenure.base.retries import Retries
 from tenure.catalog.changes.publisher import Publisher, check_made_from
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Table, elements, replace
@@ -190,18 +191,16 @@ class _Children:
         self._fence = fence
 
     def __call__(self, run: Callable[[Transaction], T]) -> T:
-        attempts = CHILD_ATTEMPTS
+        retries = Retries(CHILD_ATTEMPTS)
         while True:
-            attempts -= 1
             child = self._parent.child(committed_only=True)
             try:
                 self._jobs.fenced(child, self._fence)
                 result = run(child)
                 child.commit()
                 return result
-            except RetryError:
-                if attempts == 0:
-                    raise
+            except RetryError as error:
+                retries.failed(error)
             finally:
                 child.rollback()
 

@@ -14,13 +14,14 @@ from psycopg import sql
 
 from tenure.base.env import Env, Task
 from tenure.base.errors import TenureError
+from tenure.base.retries import UNLIMITED, Pauses, Retries
 from tenure.storage.postgres_group import decode_heads
 from tenure.storage.postgres_session import Connector, StoreConnection
 from tenure.storage.signals import Signals
 
 LISTEN_SECONDS = 5.0
 """How long the listener waits at a time; only a lost wake-up at closing makes this felt."""
-RECONNECT_SECONDS_MIN, RECONNECT_SECONDS_MAX = 0.1, 5.0
+RECONNECT_PAUSES = Pauses(0.1, 5.0, spread=0.1)
 
 
 class NotifyListener:
@@ -45,18 +46,17 @@ class NotifyListener:
         return stop
 
     def _run(self) -> None:
-        pause_seconds = RECONNECT_SECONDS_MIN
+        retries = Retries(UNLIMITED, RECONNECT_PAUSES, self._env)
         while not self._closing.is_set():
             try:
                 connection = self._connector.connect()
             except TenureError:
-                self._closing.wait(pause_seconds)
-                pause_seconds = min(2 * pause_seconds, RECONNECT_SECONDS_MAX)
+                self._closing.wait(retries.next_seconds())
                 continue
             with connection, suppress(TenureError), self._connector.translating(connection):
                 self._listen(connection)
-                pause_seconds = RECONNECT_SECONDS_MIN
-            self._closing.wait(RECONNECT_SECONDS_MIN)
+                retries.succeeded()
+            self._closing.wait(RECONNECT_PAUSES.first_seconds)
 
     def _listen(self, connection: StoreConnection) -> None:
         connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))

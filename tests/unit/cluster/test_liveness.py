@@ -10,7 +10,7 @@ from tenure.base.loops import Loop
 from tenure.base.settings import LIVENESS_HEARTBEAT, LIVENESS_TTL
 from tenure.base.timestamp import ZERO_AT, add_seconds
 from tenure.cluster.sessions.liveness import JITTER, RETRY_SECONDS, NodeSession
-from tenure.kv.commits import SETTLE_SECONDS_MAX
+from tenure.kv.commits import SETTLE_PAUSES
 from tenure.storage.engine import Group, Outcome
 from tests.unit.cluster.members import TTL_SECONDS, Member, expire
 from tests.unit.kv.breaking import BreakingEngine, Deliver, cut_after_landing, cut_before_landing
@@ -155,7 +155,7 @@ def test_a_heartbeat_without_an_answer_is_given_up_at_its_deadline(
     engine.settle_errors += [Unavailable("the store is away")] * 1_000
     with pytest.raises(OutcomeUnknown):
         member.liveness.step()
-    assert env.monotonic() == pytest.approx(5 + TTL_SECONDS, abs=SETTLE_SECONDS_MAX)
+    assert env.monotonic() == pytest.approx(5 + TTL_SECONDS, abs=SETTLE_PAUSES.seconds_max)
     assert session.done.is_set()
     assert member.lost == [session]
 

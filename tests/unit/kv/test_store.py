@@ -7,7 +7,7 @@ from tenure.base.errors import InvalidParameter, OutcomeUnknown, RetryError, Use
 from tenure.base.settings import ATTEMPTS, DEFINITIONS, Settings
 from tenure.base.timestamp import add_seconds, from_micros
 from tenure.kv.scope import TransactionState
-from tenure.kv.store import PAUSE_SECONDS, PAUSE_SECONDS_MAX, Store
+from tenure.kv.store import PAUSES, Store
 from tenure.kv.transaction import Transaction
 from tests.unit.kv.breaking import BreakingEngine, cut_before_landing
 from tests.unit.kv.rows import row, write
@@ -75,13 +75,13 @@ def test_attempts_are_bounded_by_the_setting(env: ManualEnv, engine: BreakingEng
 
 def test_pauses_between_attempts_are_taken_from_the_environment(store: Store, env: ManualEnv) -> None:
     store.transact(Doomed(RetryError("again"), times=1))
-    assert 0 < env.monotonic() <= PAUSE_SECONDS
+    assert 0 < env.monotonic() <= PAUSES.first_seconds
 
 
 def test_pauses_grow_up_to_a_bound(store: Store, env: ManualEnv) -> None:
     store.transact(Doomed(RetryError("again"), times=400), attempts=401)
     average_seconds = env.monotonic() / 400
-    assert PAUSE_SECONDS_MAX / 4 < average_seconds < PAUSE_SECONDS_MAX
+    assert PAUSES.seconds_max / 4 < average_seconds < PAUSES.seconds_max
 
 
 def test_no_pause_follows_the_last_attempt(store: Store, env: ManualEnv) -> None:

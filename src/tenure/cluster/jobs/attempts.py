@@ -24,6 +24,7 @@ from tenure.base.errors import (
     TenureError,
     for_operator,
 )
+from tenure.base.retries import grown_seconds
 from tenure.cluster.jobs.job_errors import JobError
 from tenure.cluster.jobs.runs import JobKind, Lacking, Run, Stopped
 
@@ -69,5 +70,4 @@ def attempt(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> J
 
 
 def retry_seconds(attempts: int) -> float:
-    # The exponent is bounded as well: after days of failures the power would not fit a float.
-    return min(RETRY_SECONDS_MAX, RETRY_SECONDS * 2.0 ** min(attempts, 30))
+    return grown_seconds(attempts, RETRY_SECONDS, RETRY_SECONDS_MAX)

@@ -4,11 +4,12 @@ Walk: `front.py` makes `SqlSessions`; the door calls `open` once a user has logg
 """
 
 from tenure.base.errors import RetryError, UndefinedDatabase
+from tenure.base.retries import Retries
 from tenure.catalog.accounts import rights
 from tenure.catalog.descriptors.definitions import Database, DescriptorState, NameKey
-from tenure.sql.clients.session import PAUSE_SECONDS, PAUSE_SECONDS_MAX, Session
+from tenure.sql.clients.session import Session
 from tenure.sql.execution.plan_cache import PlanCache
-from tenure.sql.execution.preparing import ATTEMPTS
+from tenure.sql.execution.preparing import ATTEMPTS, PAUSES
 from tenure.sql.session.answers import Endpoints
 from tenure.sql.session.block import Block
 from tenure.sql.session.services import Services
@@ -84,8 +85,8 @@ class SqlSessions:
             return list(self._open.values())
 
     def _database(self, name: str) -> Database:
-        pause_seconds, kept_from = PAUSE_SECONDS, None
-        for _ in range(ATTEMPTS):
+        retries = Retries(ATTEMPTS, PAUSES, self._services.env)
+        while True:
             block = Block(self._services)
             try:
                 id = block.catalog.id_at(NameKey(0, 0, name))
@@ -93,18 +94,14 @@ class SqlSessions:
                     id = self._services.catalog.id_at(block.source, NameKey(0, 0, name))
                     if id is not None:
                         self._services.leases.renew()
-                        continue
+                        raise RetryError(f'database "{name}" is newer than this node\'s schema lease')
                 found = None if id is None else block.descriptor(id)
                 if not isinstance(found, Database) or found.state is DescriptorState.DROPPED:
                     raise UndefinedDatabase(f'database "{name}" does not exist')
                 return found
             except RetryError as error:
                 # Such as a node that is getting a new lease: that does not say the database is not there.
-                kept_from = error
+                retries.failed(error)
             finally:
                 block.close()
-            self._services.env.sleep(pause_seconds)
-            pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
-        if kept_from is not None:
-            raise kept_from
-        raise UndefinedDatabase(f'database "{name}" does not exist')
+            retries.pause()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tenure.base.errors import InFailedTransaction, PlanChanged, RetryError, UserError
+from tenure.base.retries import Pauses, Retries
 from tenure.catalog.descriptors.definitions import EnumType
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
@@ -28,6 +29,8 @@ from tenure.sql.text.lifted_constants import lift
 
 ATTEMPTS = 30
 """How often something is planned, or an implicit transaction tried, in all."""
+PAUSES = Pauses(0.001, 0.25)
+"""Between the attempts of an implicit transaction."""
 
 
 class Preparing:
@@ -97,15 +100,13 @@ class Preparing:
         session = self._session
         if session.block is not None and not session.block.is_failed:
             return plan(session.block)
-        attempts = 1 if session.is_inline else ATTEMPTS
+        retries = Retries(1 if session.is_inline else ATTEMPTS)
         while True:
-            attempts -= 1
             block = Block(session.services)
             try:
                 return plan(block)
-            except RetryError:
-                if attempts == 0:
-                    raise
+            except RetryError as error:
+                retries.failed(error)
             finally:
                 block.close()
 

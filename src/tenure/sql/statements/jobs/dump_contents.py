@@ -26,6 +26,7 @@ from tenure.base.errors import (
     UserError,
     place_in_file,
 )
+from tenure.base.retries import Pauses, Retries
 from tenure.bulk.dumps.scan import CopiedRows, Inserted
 from tenure.bulk.importing.records import COPY, INSERTS, DumpRange, SequenceValue
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Column, Database, Table, replace, visible
@@ -42,7 +43,7 @@ from tenure.sql.text.parse import Tree, child, items, kind, names, option
 from tenure.sql.text.quoting import quoted
 
 ATTEMPTS = 10
-PAUSE_SECONDS = 0.05
+PAUSES = Pauses(0.05, 0.25)
 
 
 class RowsOf(NamedTuple):
@@ -67,19 +68,18 @@ def make(
 ) -> DumpContents:
     """Raises what is wrong with a statement, with its line. Nothing is changed."""
     told, variables = len(session.notices), session.variables.state
-    for left in reversed(range(ATTEMPTS)):
+    retries = Retries(ATTEMPTS, PAUSES, session.services.env, sleep=session.interrupts.pause)
+    while True:
         block = Block(session.services, variables=variables)
         try:
             return _Definitions(session, statements, block, file).run(_with_keys(steps))
-        except RetryError:
-            if not left:
-                raise
+        except RetryError as error:
+            retries.failed(error)
             del session.notices[told:]
         finally:
             block.close()
             session.variables.restore(variables)
-        session.interrupts.pause(PAUSE_SECONDS)
-    raise AssertionError("the last attempt returns or raises")
+        retries.pause()
 
 
 def _with_keys(steps: Sequence[RuledItem]) -> list[RuledItem]:
