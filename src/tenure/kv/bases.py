@@ -11,7 +11,7 @@ starts over with the newest base at the same T.
 Invariant (base-exact): a read at T gives the rows that were visible at T, wherever flushing and cleaning
 have put them meanwhile.
 
-Walk: `kv.transaction` and `kv.snapshot` read with these; `table.lake` has the bases.
+Walk: `kv.store_reads` and `kv.snapshot` read with these; `table.lake` has the bases.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

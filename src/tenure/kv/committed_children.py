@@ -7,7 +7,7 @@ itself shows it, or what others made of it.
 
 Invariant (I8): the parent's validation excuses exactly its descendants' commit timestamps.
 
-Walk: `kv.transaction` notes here what a child committed; `kv.view` keeps a copy of one moment.
+Walk: `kv.layers` notes here what a child committed; `kv.view` keeps a copy of one moment.
 """
 
 from collections.abc import Iterable

@@ -8,7 +8,7 @@ them; later pages likewise.
 The cleaned mark says up to where revisions have left the store for the lake; `kv.bases` reads both.
 A reader that holds the lake's rows up to F itself passes `flushed_at=F`.
 
-Walk: `Store.snapshot` -> `Snapshot` -> `kv.bases` -> `Engine`; `kv.transaction` uses `judge_retryable`.
+Walk: `Store.snapshot` -> `Snapshot` -> `kv.bases` -> `Engine`; `kv.store_reads` uses `judge_retryable`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
