@@ -24,6 +24,7 @@ from datetime import tzinfo
 from functools import partial
 
 from tenure.base.errors import InFailedTransaction, RetryError, TooFewParameters
+from tenure.base.retries import Retries
 from tenure.expr.types.datatype import Datum, Type
 from tenure.sql.execution import planning
 from tenure.sql.execution.execution import Execution
@@ -31,7 +32,7 @@ from tenure.sql.execution.plan_cache import PlanCache
 from tenure.sql.execution.planner import StatementTable
 from tenure.sql.execution.portal_runs import PortalRuns
 from tenure.sql.execution.portals import Portal, Portals, Prepared
-from tenure.sql.execution.preparing import ATTEMPTS, Preparing
+from tenure.sql.execution.preparing import ATTEMPTS, PAUSES, Preparing
 from tenure.sql.execution.session_transactions import EMPTY, SessionTransactions
 from tenure.sql.execution.statement import ByName, Control, ReadOnlyStatement, Result
 from tenure.sql.session.answers import Answer, BlockStatus, Notice, NotShort, Pending
@@ -40,9 +41,6 @@ from tenure.sql.session.session_memory import SessionMemory
 from tenure.sql.session.session_state import SessionState
 from tenure.sql.statements.statement_table import session_statements
 from tenure.sql.text.redaction import without_secrets
-
-PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.001, 0.25
-"""Between two tries of an implicit transaction: they grow from the first to the second."""
 
 
 class Session:
@@ -246,11 +244,9 @@ class Session:
     def _implicit(self, portal: Portal, limit: int, inline: bool) -> "Answer | Pending":
         """A statement that is a transaction of its own: run, committed, and run again if need be."""
         transactions, notices = self._transactions, self.state.notices
-        attempts = 1 if inline else ATTEMPTS
-        pause_seconds, told = PAUSE_SECONDS, len(notices)
-        proves_late = not limit
+        retries = Retries(ATTEMPTS, PAUSES, self.env, sleep=self._interrupts.pause)
+        told, proves_late = len(notices), not limit
         while True:
-            attempts -= 1
             block = self._activity.block = transactions.open()
             block.proves_late, proves_late = proves_late, False  # a second try looks first
             try:
@@ -261,16 +257,14 @@ class Session:
                 del notices[told:]
                 if inline:
                     raise NotShort from error
-                if attempts == 0:
-                    raise
+                retries.failed(error)
             except NotShort:
                 transactions.abandon(portal)
                 raise
             except BaseException:
                 transactions.abandon()
                 raise
-            self._interrupts.pause(pause_seconds)
-            pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
+            retries.pause()
 
     def _more(self, portal: Portal, limit: int, ends: bool, inline: bool) -> "Answer | Pending":
         if portal.is_done or portal.rows is None:
