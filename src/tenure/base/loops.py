@@ -95,7 +95,7 @@ class Loop:
             self._wake.wait(self.run_once())
 
     def run_once(self) -> float:
-        """Runs one step, whatever comes of it; returns the seconds to wait before the next."""
+        """Runs one step and catches its errors; returns the seconds to wait before the next."""
         try:
             wanted_seconds = self._step()
         except CorruptData as error:

@@ -44,7 +44,7 @@ class Absences:
         return tuple(dict.fromkeys([*(guard(key).cleaned_first for key in keys), *keys]))
 
     def failure(self, outcome: Outcome) -> TenureError:
-        """What a refusal is to whoever committed."""
+        """The error that a refusal raises from the commit."""
         if outcome.status is not CommitStatus.TAKEN:
             return failure(outcome)
         taken = self.taken.get(outcome.key)

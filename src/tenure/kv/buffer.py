@@ -34,7 +34,7 @@ ENTRY_BYTES = 300
 """What a write takes in memory besides its key and value: objects, and its places in dictionaries."""
 
 GROWTH_BYTES = 256 * 1024
-"""After each growth by so much, whoever accounts for memory is told."""
+"""After each growth by so much, the account of memory is told."""
 
 
 class CommitLimits(NamedTuple):

@@ -394,7 +394,7 @@ def _ask_leader() -> None:
 
 
 def failure(outcome: Outcome) -> TenureError:
-    """What a refusal is to whoever committed."""
+    """The error that a refusal raises from the commit."""
     at = to_text(outcome.at)
     match outcome.status:
         case CommitStatus.CONFLICT:
@@ -479,5 +479,5 @@ class _Submitted:
         try:
             on_done(result)
         except Exception:
-            # It runs amid the commits of others, whom it must not harm.
+            # It runs among the commits of other threads and must not harm them.
             _log.exception("what was to be told of a commit could not be")

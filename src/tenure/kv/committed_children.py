@@ -32,7 +32,7 @@ class Landed:
         return bool(self.revisions)
 
     def get(self, key: bytes, read_at: Timestamp | None) -> Revision | None:
-        """What lies over the store for whoever reads at that time."""
+        """What lies over the store for a read at that time."""
         revision = self.revisions.get(key)
         return revision if revision is not None and self._shows(revision, read_at) else None
 

@@ -164,7 +164,7 @@ class Store:
         )
 
     def lanes(self) -> tuple[bytes, ...]:
-        """This node's lanes to the engine, for whoever will have to close them if it dies."""
+        """This node's lanes to the engine: another node closes them if this one dies."""
         return self._committer.lane, self._urgent.lane
 
     def renew_lanes(self) -> None:

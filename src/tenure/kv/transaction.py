@@ -177,7 +177,7 @@ class Transaction:
         return self._parent is None and self._known is None and self._layers.landed is None
 
     def check_absent(self) -> None:
-        """Looks now for what was counted on: for whoever fails later, and must say first what came first."""
+        """Looks now for what was counted on: a caller that is about to fail tells an earlier error first."""
         for key, taken in self._absences.taken.items() if self._absences is not None else ():
             if self._store.get_stored(key, ZERO_AT) is not None:
                 raise taken()
@@ -202,7 +202,7 @@ class Transaction:
             self._reads.relax(since, read_at, without)
 
     def view(self) -> ReadView:
-        """What it reads as of now, for whoever reads on while it writes; that counts as read."""
+        """What it reads as of now, for a cursor that reads on while it writes; that counts as read."""
         assert self._parent is None and self._known is None, "a view is of a transaction that SQL runs in"
         writes, landed = self._buffer.view(), self._layers.copy_landed()
         seen = self._scope, self.read_at, writes, landed, self._reads

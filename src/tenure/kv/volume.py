@@ -1,4 +1,4 @@
-"""How much this process has written to each index, for whoever decides when that is enough for a flush.
+"""How much this process has written to each index: a flush begins when that is enough.
 
 Only a hint: other processes write too, and what was counted is forgotten with the process.
 

@@ -31,7 +31,7 @@ class Signals:
     def __init__(self, env: Env) -> None:
         self._lock = env.lock()
         self._subscribers: tuple[_Subscriber, ...] = ()
-        """Never changed in place: whoever wakes them needs no lock."""
+        """Never changed in place: to wake them needs no lock."""
 
     def subscribe(self, wake: Wake, spans: Sequence[tuple[bytes, bytes]] = ()) -> Callable[[], None]:
         subscriber = _Subscriber(wake, tuple((lo[:HEAD_BYTES], hi) for lo, hi in spans))

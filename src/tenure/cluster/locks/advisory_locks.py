@@ -52,7 +52,7 @@ class AdvisoryKey(NamedTuple):
 
 
 class Advisory(NamedTuple):
-    """One way in which a lock is held, for whoever shows them."""
+    """One way in which a lock is held, for tables that show locks."""
 
     owner: LockOwner
     key: AdvisoryKey

@@ -32,7 +32,7 @@ class LockMode(IntEnum):
 
 
 class LockOwner(NamedTuple):
-    """Whoever locks: one transaction, or one SQL session, of this node; it waits for one thing at a time."""
+    """One transaction, or one SQL session, of this node that locks; it waits for one thing at a time."""
 
     number: int
     started_at: Timestamp
@@ -53,7 +53,7 @@ class DigestName(Name):
 
 
 class Standing(NamedTuple):
-    """Somebody at a lock, for whoever shows them."""
+    """An owner or a waiter of a lock, for tables that show locks."""
 
     name: Name
     owner: LockOwner

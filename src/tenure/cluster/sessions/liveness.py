@@ -113,7 +113,7 @@ class Liveness:
         self._session: NodeSession | None = None
         self._released = False
         self._named_lanes: tuple[bytes, ...] = ()
-        """Those that the last session names: closed with it, by whoever deletes it."""
+        """Those that the last session names: the node that deletes the session closes them."""
         self._doubtful_lanes: tuple[bytes, ...] = ()
         """Those of a session that may have come to be, or may yet, until they are closed."""
         self._least_pause = 1 - JITTER
