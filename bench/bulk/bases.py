@@ -34,7 +34,7 @@ from tenure.table.key_arrays import key_array, key_columns
 from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.format import FILE_ROWS, schema_of, shape_of, write
 from tenure.table.lake.manifests import Manifests, Written, no_base
-from tenure.table.lake.publishing import Replaced, publish
+from tenure.table.lake.publishing import ManifestEdit, publish
 from tenure.table.rows import Layouts, Row
 from tests.unit.sql import schema
 from tests.unit.table.trees import CONTEXT
@@ -126,7 +126,7 @@ class Based:
                 self.store.keyspace,
                 self.manifests,
                 no_base(table.id, 1),
-                Replaced((), live=tuple(made)),
+                ManifestEdit((), live=tuple(made)),
                 at,
             )
         )

@@ -27,7 +27,7 @@ from tenure.storage.files import open_files
 from tenure.table.key_arrays import key_array, key_columns
 from tenure.table.lake.format import FILE_ROWS, name_of, shape_of, write
 from tenure.table.lake.manifests import Manifests, no_base
-from tenure.table.lake.publishing import Replaced, publish
+from tenure.table.lake.publishing import ManifestEdit, publish
 from tenure.table.rows import Layouts
 
 
@@ -86,7 +86,7 @@ def lay(place: BulkPlace, name: str, columns: dict[str, Any]) -> None:
             for start in range(0, rows, FILE_ROWS)
         )
         began_with, manifests = no_base(table.id, table.primary), Manifests(store.keyspace)
-        made = Replaced((), written)
+        made = ManifestEdit((), written)
         store.transact(lambda txn: publish(txn, store.keyspace, manifests, began_with, made, None))
     finally:
         store.close()

@@ -19,7 +19,7 @@ from tenure.pipeline.merge import MergeRequest, merge
 from tenure.pipeline.merge_tasks import MergedRange, merge_range
 from tenure.pipeline.tasks import Kernel, ProcessTasks, Tasks
 from tenure.table.lake.manifests import Manifest, Written, no_base
-from tenure.table.lake.publishing import Replaced, publish
+from tenure.table.lake.publishing import ManifestEdit, publish
 from tests.pipeline import kernels
 from tests.pipeline.clusters import Standalone
 from tests.pipeline.test_clusters import LOCAL_CLUSTER
@@ -105,7 +105,9 @@ class Served:
 
     # ── flushing without a job ─────────────────────────────────────────────────────────────────
 
-    def merged(self, table: int, index: int, tasks: Tasks, at: int, kernel: Any = merge_range) -> Replaced:
+    def merged(
+        self, table: int, index: int, tasks: Tasks, at: int, kernel: Any = merge_range
+    ) -> ManifestEdit:
         """What a merge up to a time makes of an index; it is not published."""
         version = self.lake.version(self.node.store.snapshot(), table)
         assert version is not None
@@ -116,15 +118,15 @@ class Served:
             [MergeRequest(version, self.manifest(table, index), at)],
             lambda _, merges: tasks.run(run, merges, on_done=ignore, check=go_on, label="j1-r1"),
         )
-        return merged.replaced
+        return merged.edit
 
-    def publish(self, table: int, index: int, made: Replaced, at: int) -> None:
+    def publish(self, table: int, index: int, made: ManifestEdit, at: int) -> None:
         began_with, keyspace = self.manifest(table, index), self.node.store.keyspace
         self.node.store.transact(
             lambda txn: publish(txn, keyspace, self.lake.manifests, began_with, made, at)
         )
 
-    def contents(self, made: Replaced) -> tuple[list[Any], list[Any]]:
+    def contents(self, made: ManifestEdit) -> tuple[list[Any], list[Any]]:
         """All live and all past rows, in order."""
         return self._rows(made.live), self._rows(made.past)
 

@@ -37,7 +37,7 @@ from tenure.table.lake.identity import DIRECTORY, LakeIdentity, Stage, StoreLake
 from tenure.table.lake.keep import KEEP_ALL, Keep
 from tenure.table.lake.manifests import AS_PUBLISHED, File, FileShape, Manifest, Manifests, Written, no_base
 from tenure.table.lake.past_files import groups_due, needless
-from tenure.table.lake.publishing import Merges, Replaced, publish
+from tenure.table.lake.publishing import ManifestEdit, Merges, publish
 from tenure.table.lake.visible_files import visible_files
 from tests.simulation import lake_edges
 from tests.simulation.hub import Hub
@@ -378,7 +378,7 @@ class Merge:
             self._live[key] = FileRow(key, at, MAX_AT, value)
         self._is_changed = True
 
-    def replaced(self, *, takes_all: bool = False) -> Replaced:
+    def replaced(self, *, takes_all: bool = False) -> ManifestEdit:
         keep = self._client.keep
         gone = list(needless(self.began_with, keep))
         past = [self._written(rows) for rows in [needed(self._ended, keep)] if rows]
@@ -394,7 +394,7 @@ class Merge:
         if self._is_changed:
             gone += self.began_with.live
             live = tuple(self._written(rows) for rows in [tuple(self._live.values())] if rows)
-        return Replaced(tuple(file.name for file in gone), live, tuple(past))
+        return ManifestEdit(tuple(file.name for file in gone), live, tuple(past))
 
     def _judge(self, rows: Iterable[FileRow]) -> None:
         """The oracle of what may stay: a revision that some time from the threshold on shows."""

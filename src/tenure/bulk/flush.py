@@ -78,10 +78,10 @@ def flush(lake: Lake, run: Run) -> None:
     )
 
     def work(txn: Transaction) -> None:
-        publish(txn, lake.store.keyspace, lake.manifests, began_with, merged.replaced, snapshot.at)
+        publish(txn, lake.store.keyspace, lake.manifests, began_with, merged.edit, snapshot.at)
         lake.merges.release(txn, payload.table, payload.index, run.job.id)
-        rows = sum(written.file.rows for written in merged.replaced.live)
-        run.save(txn, fraction=1.0, status=f"{phases.engine}: {len(merged.replaced.live)} files, {rows} rows")
+        rows = sum(written.file.rows for written in merged.edit.live)
+        run.save(txn, fraction=1.0, status=f"{phases.engine}: {len(merged.edit.live)} files, {rows} rows")
 
     run.transact(work)
 

@@ -6,7 +6,7 @@
     4  a new id in both, and the sessions of the nodes that run on the original go
     5  PATH.unfinished gets its name
 
-Files are written once, so whatever is copied is right for every later attempt. Each is compared with its
+Files are written once, so a file that was copied is right for every later attempt. Each is compared with its
 checksum on the way. A copy that was cut off has no store at PATH; its lake is not empty, so no other store
 begins there.
 

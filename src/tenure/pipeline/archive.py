@@ -71,7 +71,7 @@ class Archive(NamedTuple):
     def make_in_background(self) -> None:
         command = [sys.executable, "-m", "tenure.pipeline.archive_maker", str(self.path)]
         try:
-            # Mode 0700: whoever may write an archive decides what Java runs.
+            # Mode 0700: a user who can write the archive decides what Java runs.
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             subprocess.run(["sh", "-c", IN_BACKGROUND, "sh", *command], check=True, start_new_session=True)
         except (OSError, subprocess.CalledProcessError) as error:

@@ -15,7 +15,7 @@ FAILURES_MAX = 4
 
 
 def attempt_here(label: str) -> Attempt:
-    """This attempt's name: random, and with it which task and which attempt of it, for whoever looks."""
+    """This attempt's name: random, and with it which task and which attempt of it, for operators."""
     task = _context()
     return Attempt(f"{attempt_name(label, SystemEnv())}-{task.partitionId()}-{task.attemptNumber()}")
 

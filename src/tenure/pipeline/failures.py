@@ -2,7 +2,7 @@
 
     kernel raises ──► Failure.of(error) ──► a picklable value ──► Failure.error() ──► raised by the driver
 
-An error of our own tree keeps its class, SQLSTATE, hint and detail: whoever asked for the work sees the same
+An error of our own tree keeps its class, SQLSTATE, hint and detail: the caller sees the same
 as if it had been done in this process. Any other is a bug in the kernel; it becomes a `KernelFailed` that
 says in its detail where it was raised.
 
@@ -60,6 +60,6 @@ def said_by(error: Exception) -> str:
 def _is_picklable(value: object) -> bool:
     try:
         pickle.dumps(value)
-    except Exception:  # whatever a foreign __reduce__ raises
+    except Exception:  # a foreign __reduce__ may raise anything
         return False
     return True

@@ -1,4 +1,4 @@
-"""Spark for whoever asks first: one session per process, opened once and again if it ended.
+"""One Spark session per process: the first that needs it opens it, and the next one if it has ended.
 
 Walk: `worker` makes one; the node's jobs ask for `tasks`, from threads of their own.
 """
@@ -36,7 +36,7 @@ class LazySpark:
         self._session: SparkSession | None = None
 
     def open(self) -> None:
-        """Opens a session ahead of who will ask; if that fails, whoever asks is told."""
+        """Opens a session before a job needs one; if that fails, the job that needs it gets the error."""
         try:
             self.tasks()
         except TenureError as error:
@@ -69,5 +69,5 @@ class LazySpark:
 def _has_ended(session: SparkSession) -> bool:
     try:
         return bool(session.sparkContext._jsc.sc().isStopped())
-    except Exception:  # whatever a connection to a Java that is gone ends in
+    except Exception:  # a connection to a Java that has ended fails in many ways
         return True

@@ -40,7 +40,7 @@ from tenure.storage.engine import HEAD_BYTES
 from tenure.table.lake.keep import KEEP_ALL, Keep
 from tenure.table.lake.manifests import FileShape, Manifest
 from tenure.table.lake.past_files import groups_due, needless
-from tenure.table.lake.publishing import Replaced
+from tenure.table.lake.publishing import ManifestEdit
 from tenure.table.lake.ranges import ranges
 
 RANGE_ROWS = 250_000
@@ -64,7 +64,7 @@ class MergeRequest(NamedTuple):
 class MergedIndex(NamedTuple):
     base: Manifest
     """What the merge began with."""
-    replaced: Replaced
+    edit: ManifestEdit
     added: int
     """Rows of the inputs."""
     clashes: tuple[Clash, ...]
@@ -116,7 +116,7 @@ def _merged(request: MergeRequest, results: Sequence[MergedRange]) -> MergedInde
     past = tuple(written for result in results for written in result.past)
     return MergedIndex(
         request.base,
-        Replaced(tuple(sorted(gone)), live, past),
+        ManifestEdit(tuple(sorted(gone)), live, past),
         sum(result.added for result in results),
         tuple(clash for result in results for clash in result.clashes),
     )

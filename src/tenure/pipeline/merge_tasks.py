@@ -51,7 +51,7 @@ class MergeTarget(NamedTuple):
     shapes: tuple[FileShape, ...]
     """Of the manifest, by number."""
     live_shapes: tuple[FileShape, ...]
-    """Those of live files: their columns stay, whatever the version has."""
+    """Those of live files: their columns stay even if the version has dropped them."""
     since_at: Timestamp
     until_at: Timestamp
     """The delta that is taken in is newer than the one, and not newer than the other."""

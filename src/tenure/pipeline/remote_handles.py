@@ -43,7 +43,7 @@ class Opened(NamedTuple):
     store: Store
     lake: Files
     checked: "CheckedFiles"
-    """The lake's files as they are read by whoever wants rows."""
+    """The lake's files as readers of rows open them."""
 
     def close(self) -> None:
         self.store.close()

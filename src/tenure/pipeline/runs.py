@@ -4,7 +4,7 @@
     ranges   ..d        d..h       h..         each task of the next pass reads the batches it needs
 
 Runs are cut into ranges when all of them are there: from the first keys of their batches it is known
-nearly exactly how many rows lie where, whatever the order of the input. So no sample is taken, and no
+nearly exactly how many rows lie where, for any order of the input. So no sample is taken, and no
 skew makes a range too large for a task. All rows of one key are in one range.
 
 Files are Arrow's own (IPC), under names of the attempt; nobody needs them once the job is over.
@@ -21,7 +21,7 @@ import pyarrow as pa
 from tenure.kv.records import Record, replace
 from tenure.storage.files import Files
 from tenure.table.arrays import Keys, Rows
-from tenure.table.key_order import argsort, argsort_numbers, bounds_within, even, plain, taken
+from tenure.table.key_order import argsort, argsort_numbers, bounds_within, even, plain, reordered
 from tenure.table.lake.format import KEY, name_of
 
 SOURCE, LINE = "source", "line"
@@ -63,7 +63,7 @@ def in_order(rows: Rows, number: int | None = None) -> Rows:
     )
     if (order[1:] > order[:-1]).all():
         return rows
-    return pa.table([taken(column.chunk(0), order) for column in rows.columns], schema=rows.schema)
+    return pa.table([reordered(column.chunk(0), order) for column in rows.columns], schema=rows.schema)
 
 
 def keys_of(rows: Rows) -> Keys:

@@ -9,14 +9,16 @@ runs, nor how often. What a task needs to know of the lake it asks the store: an
 balance, never rows. The columns of a batch are described at `lake.scanning`.
 
 Simplification: opaque values (arrays, jsonb, intervals, numeric without a precision) come as they are packed;
-whoever wants them in another way converts them, as an export does.
+callers that want them in another way convert them, as an export does.
 
 Walk: `bulk.exporting.job` -> `bounds`, `tasks` -> `Tasks.run` with a kernel that calls `scan_range`.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import pyarrow as pa
 
 from tenure.base.errors import BaseMoved
 from tenure.base.timestamp import Timestamp
@@ -27,6 +29,7 @@ from tenure.kv.store import Store
 from tenure.pipeline.remote_handles import Opened, StoreHandle, TableVersion, opened
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
+from tenure.table.arrays import Rows
 from tenure.table.lake.checked_files import CheckedFiles
 from tenure.table.lake.manifests import File, Manifests, no_base
 from tenure.table.lake.scanning import Scanner, ScanRequest
@@ -136,12 +139,12 @@ def _cuts(weights: Sequence[tuple[bytes, int]]) -> list[bytes]:
 # ── in a task ──────────────────────────────────────────────────────────────────────────────────
 
 
-def scan_range(task: ScanTask, attempt: Attempt) -> Iterator[Any]:
+def scan_range(task: ScanTask, attempt: Attempt) -> Iterator[pa.RecordBatch]:
     """The kernel: the record batches of one range."""
     yield from batches(opened(task.place), task)
 
 
-def batches(place: Opened, task: ScanTask) -> Iterator[Any]:
+def batches(place: Opened, task: ScanTask) -> Iterator[Rows]:
     asked = asked_for(place.store, task)
     for table in Scanner(place.store, place.checked, asked, Span(task.lo, task.hi)).tables():
         yield from table.combine_chunks().to_batches()
@@ -157,7 +160,7 @@ def asked_for(store: Store, task: ScanTask) -> ScanRequest:
 # ── faces ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def scanned(tasks: Sequence[ScanTask]) -> Iterator[Any]:
+def scanned(tasks: Sequence[ScanTask]) -> Iterator[Rows]:
     """All batches, one after the other, in the order of keys."""
     for task in tasks:
         yield from scan_range(task, Attempt(""))

@@ -226,7 +226,7 @@ class _MasterAnswer:
 
 
 def close_session(session: SparkSession, *, exit_seconds: float = EXIT_SECONDS) -> None:
-    """Ends the session and the Java it ran on, with whatever was running there."""
+    """Ends the session and the Java it ran on, with all that was running there."""
     context = session.sparkContext
     gateway, name, temporary = context._gateway, "none", None
     try:

@@ -5,8 +5,8 @@
 
 A failure is tried again up to `executor.FAILURES_MAX` times, on another executor if there is one. What can
 only fail again is not: a `UserError` says that the input is wrong. It comes back as a value, beside the
-results, and ends the whole at once. The last attempt hands its error back in the same way, whatever it is,
-so that whoever waits gets the error itself and not Java's account of it.
+results, and ends the whole at once. The last attempt hands any error back in the same way,
+so that the caller gets the error itself and not Java's account of it.
 
 The thread that calls `run` looks after the job: it asks `check`, tells `on_done`, and cancels. The collecting
 is done by a thread beside it, because that one waits inside Java.

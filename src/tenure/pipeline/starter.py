@@ -130,7 +130,7 @@ class WorkerStarter:
         self._failures += 1
 
     def stop(self) -> None:
-        """Drains the worker that was started here: whoever stops a node wants nothing of it left running."""
+        """Drains the worker that was started here: stopping a node leaves nothing of it running."""
         worker, self._worker = self._worker, None
         if worker is None:
             return

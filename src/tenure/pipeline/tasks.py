@@ -5,7 +5,7 @@
     driver   calls `run`, gets the results in the order of the tasks, and publishes them in one transaction
 
 A kernel may run more than once for one task: after a failure, when its executor was lost, or beside a twin
-that Spark started because it was slow. So whatever it writes goes under a name that contains the *attempt's*,
+that Spark started because it was slow. So all that it writes goes under a name that contains the *attempt's*,
 which no other attempt has, and only what `run` returns counts: a file that nobody publishes does not exist.
 
 `check` is called a few times a second and raises when the job was told to stop. Then what runs is

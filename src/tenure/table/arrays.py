@@ -5,7 +5,7 @@ pyarrow comes without types that mypy could check; the names are for readers.
 Walk: modules of `table`, `pipeline` and `bulk` annotate their functions with these.
 """
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,3 +24,15 @@ Int64s: TypeAlias = npt.NDArray[np.int64]
 UInt64s: TypeAlias = npt.NDArray[np.uint64]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Bools: TypeAlias = npt.NDArray[np.bool_]
+Int32s: TypeAlias = npt.NDArray[np.int32]
+Numbers: TypeAlias = npt.NDArray[Any]
+"""Of any numeric type."""
+
+KeyArray: TypeAlias = npt.NDArray[Any]
+"""Keys that numpy can seek in: of fixed width, or Python's bytes where some are long."""
+
+HeldKeys: TypeAlias = Any
+"""Keys of a row group: a `KeyArray`, or `Keys` where some are long."""
+
+Buffer: TypeAlias = pa.Buffer
+"""Bytes of a file, or `bytes`."""

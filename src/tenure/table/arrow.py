@@ -9,7 +9,7 @@
     time                        int64, microseconds  yes
     all else                    binary               no: the packed value, which only passes through
 
-NaN and infinite values of numeric have no place in a decimal: whoever meets one gets Unrepresentable
+NaN and infinite values of numeric have no place in a decimal: converting one raises Unrepresentable
 and reads the table another way.
 
 Simplification: a column is decoded from all its rows' maps one by one.
@@ -28,7 +28,8 @@ from tenure.expr.types.datatype import Type
 from tenure.expr.types.enums import EnumOf
 from tenure.expr.types.numbers import NumericType
 from tenure.expr.types.type_names import type_of
-from tenure.table.packing import pack, unpack
+from tenure.table.arrays import Column
+from tenure.table.packing import Packed, pack, unpack
 
 DECIMAL_DIGITS_MAX = 38
 _DAYS_TO_2000 = 10_957
@@ -55,7 +56,7 @@ class Unrepresentable(Exception):
     """A value that has no place in its Arrow type."""
 
 
-def arrow_type(kind: Type) -> Any:
+def arrow_type(kind: Type) -> pa.DataType:
     if isinstance(kind, EnumOf) or is_opaque(kind):
         return pa.binary()
     if isinstance(kind, NumericType):
@@ -87,7 +88,7 @@ def is_decimal(kind: NumericType) -> bool:
     return precision is not None and precision <= DECIMAL_DIGITS_MAX and 0 <= kind.scale <= precision
 
 
-def array(kind: Type, packed: Sequence[Any]) -> Any:
+def array(kind: Type, packed: Sequence[Packed]) -> Column:
     """Packed values, None where NULL, as one array."""
     try:
         return _array(kind, packed)
@@ -95,7 +96,7 @@ def array(kind: Type, packed: Sequence[Any]) -> Any:
         raise Unrepresentable(f"a value of type {kind.sql_name}: {error}") from error
 
 
-def _array(kind: Type, packed: Sequence[Any]) -> Any:
+def _array(kind: Type, packed: Sequence[Packed]) -> Column:
     to = arrow_type(kind)
     if pa.types.is_decimal(to):
         return _decimals(kind, packed, to)
@@ -108,13 +109,13 @@ def _array(kind: Type, packed: Sequence[Any]) -> Any:
     return pa.array(packed, to)
 
 
-def _shifted(packed: Sequence[Any], to: Any, by: int) -> Any:
+def _shifted(packed: Sequence[Packed], to: pa.DataType, by: int) -> Column:
     import pyarrow.compute as pc
 
     return pc.add(pa.array(packed, to), pa.scalar(by, to))
 
 
-def _decimals(kind: Type, packed: Sequence[Any], to: Any) -> Any:
+def _decimals(kind: Type, packed: Sequence[Packed], to: pa.DataType) -> Column:
     """Packed as (scale, digits), as digits where the scale is 0, or as text where there are many."""
     is_plain = set(map(type, packed)) <= {list if to.scale else int, type(None)}
     if not is_plain or (to.scale and {each[0] for each in packed if each is not None} - {to.scale}):
@@ -126,7 +127,7 @@ def _decimals(kind: Type, packed: Sequence[Any], to: Any) -> Any:
     return decimals_of(pa.array(digits, pa.int64()), to)
 
 
-def decimals_of(whole: Any, to: Any) -> Any:
+def decimals_of(whole: Column, to: pa.DataType) -> Column:
     """Numbers of a decimal type, given without their point."""
     low = np.asarray(whole.fill_null(0))
     words = np.empty((len(low), 2), dtype=np.int64)
@@ -139,7 +140,7 @@ def decimals_of(whole: Any, to: Any) -> Any:
 # ── back ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def packed(ref: TypeRef, array: Any) -> list[Any]:
+def packed(ref: TypeRef, array: Column) -> list[Packed]:
     """What `array` was made of: packed values, None where NULL."""
     if ref.enum and not ref.is_array:
         members: list[Any] = array.to_pylist()
@@ -156,5 +157,5 @@ def packed(ref: TypeRef, array: Any) -> list[Any]:
     return [None if each is None else unpack(each) for each in values] if is_opaque(kind) else values
 
 
-def _shifted_back(array: Any, by: int) -> list[Any]:
+def _shifted_back(array: Column, by: int) -> list[Packed]:
     return [None if each is None else each - by for each in array.to_pylist()]

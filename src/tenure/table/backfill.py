@@ -20,7 +20,7 @@ An index of many rows is filled by a merge in the lake instead (`bulk.filling`),
 `refill_index` for the rows whose entries were written over meanwhile.
 
 Invariant (backfill-whole): after the last batch the element is as if it had always been there,
-whatever was written meanwhile and however often batches were stopped and repeated.
+no matter what was written meanwhile and how often batches were stopped and repeated.
 
 Walk: the schema changer's job calls these with `Store.transact`, under its fence -> `Layout.entry`,
 `TableWriter.fill`.

@@ -15,14 +15,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from tenure.expr.types.datatype import Datum
 from tenure.expr.types.enums import EnumOf
 from tenure.kv.encoding import decode
 from tenure.kv.keys import Span
 from tenure.kv.quick_decoding import decode_one
 from tenure.storage.engine import HEAD_BYTES, Revision
+from tenure.table.arrays import Column
 from tenure.table.arrow import array, arrow_type
 from tenure.table.columns import CompiledColumn
-from tenure.table.packing import unpack_pairs
+from tenure.table.packing import Packed, unpack_pairs
 from tenure.table.readers import FORMAT, check_format
 from tenure.table.rows import Layout
 
@@ -62,11 +64,11 @@ class Wanted(NamedTuple):
         return [f"c{id}" for id in self.columns]
 
     @property
-    def schema(self) -> Any:
+    def schema(self) -> pa.Schema:
         kinds = [(f"c{id}", self._type(self.layout.columns[id])) for id in self.columns]
         return pa.schema(kinds if kinds else [*kinds, ("alive", pa.bool_())])
 
-    def _type(self, kept: CompiledColumn) -> Any:
+    def _type(self, kept: CompiledColumn) -> pa.DataType:
         plain = arrow_type(kept.type)
         comes_again = pa.types.is_string(plain) or isinstance(kept.type, EnumOf)
         is_encoded = comes_again and kept.id not in self.layout.primary.in_key
@@ -77,7 +79,7 @@ def identity(kept: CompiledColumn) -> Identity:
     return kept.id, kept.type.ref, kept.column.filled
 
 
-def batch(wanted: Wanted, revisions: Sequence[Revision]) -> Any:
+def batch(wanted: Wanted, revisions: Sequence[Revision]) -> pa.RecordBatch:
     """The wanted columns of rows that are not gone."""
     builder = Builder(wanted)
     for start in range(0, len(revisions), PAGE_ROWS):
@@ -116,12 +118,12 @@ class Builder:
                 packed = [row.get(kept.id, filled) for row in rows]
             arrays.append(array(kept.type, packed))
 
-    def _keys(self, revisions: Sequence[Revision]) -> Sequence[Sequence[Any]]:
+    def _keys(self, revisions: Sequence[Revision]) -> Sequence[Sequence[Datum]]:
         if len(self._index.parts) == 1:
             return [(decode_one(key, HEAD_BYTES),) for key, _, _ in revisions]
         return [decode(key[HEAD_BYTES:]) for key, _, _ in revisions]
 
-    def batch(self) -> Any:
+    def batch(self) -> pa.RecordBatch:
         """All of it; then it is empty again."""
         rows, self.rows = self.rows, 0
         if not self._kepts:
@@ -135,12 +137,12 @@ class Builder:
         return pa.record_batch(columns, schema=schema)
 
 
-def encoded(values: Any, type: Any) -> Any:
+def encoded(values: Column, type: pa.DataType) -> Column:
     """An array, or some in a row, with a new dictionary if that is its type."""
     return values.dictionary_encode() if pa.types.is_dictionary(type) else values
 
 
-def _maps(values: list[bytes]) -> list[dict[int, Any]]:
+def _maps(values: list[bytes]) -> list[dict[int, Packed]]:
     """The columns of each row by id."""
     formats_and_maps = unpack_pairs(values)
     if set(formats_and_maps[::2]) - {FORMAT[0]}:
@@ -149,7 +151,7 @@ def _maps(values: list[bytes]) -> list[dict[int, Any]]:
     return formats_and_maps[1::2]
 
 
-def _from_keys(kept: CompiledColumn, elements: list[Any], is_descending: bool) -> list[Any]:
+def _from_keys(kept: CompiledColumn, elements: list[Datum], is_descending: bool) -> list[Packed]:
     if not is_descending and kept.type.family in _KEYS_AS_PACKED and not kept.type.ref.is_array:
         return elements
     pack: Callable[[Any], Any] = kept.type.pack

@@ -21,8 +21,9 @@ import pyarrow as pa
 
 from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.storage.engine import HEAD_BYTES, Revision
+from tenure.table.arrays import Bools, Int64s, KeyArray, Rows
 from tenure.table.column_batches import Wanted, batch, encoded
-from tenure.table.lake.hidden_rows import Hiding
+from tenure.table.lake.hidden_rows import HiddenRows
 
 KEY_BYTES_MAX = 48
 """Keys longer than this are held as Python's bytes: an array as wide as the longest would be large."""
@@ -37,11 +38,11 @@ OPEN = MAX_AT
 
 
 class RowPart(NamedTuple):
-    keys: Any
+    keys: KeyArray
     """Without their heads; sorted."""
-    at: Any
-    until: Any
-    table: Any
+    at: Int64s
+    until: Int64s
+    table: Rows
 
     @property
     def held_bytes(self) -> int:
@@ -57,7 +58,7 @@ class HeldParts(NamedTuple):
     """Readable from here,"""
     through_at: Timestamp
     """to here."""
-    hiding: Hiding = Hiding()
+    hiding: HiddenRows = HiddenRows()
     """Which rows of the base have changed since it was made, if the table has one."""
 
     @property
@@ -72,13 +73,13 @@ class HeldParts(NamedTuple):
         return wanted.columns.items() <= self.wanted.columns.items()
 
 
-def piece(keys: list[bytes], at: list[Timestamp], batch: Any) -> RowPart:
+def piece(keys: list[bytes], at: list[Timestamp], batch: pa.RecordBatch) -> RowPart:
     """Rows that are all open, in the order of their keys."""
     until = np.full(len(keys), OPEN, dtype=np.int64)
     return RowPart(_keys(keys), np.array(at, dtype=np.int64), until, pa.Table.from_batches([batch]))
 
 
-def together(pieces: Sequence[RowPart], schema: Any) -> RowPart:
+def together(pieces: Sequence[RowPart], schema: pa.Schema) -> RowPart:
     """Pieces that follow one another, as one part."""
     if not pieces:
         return RowPart(_keys([]), np.array([], np.int64), np.array([], np.int64), schema.empty_table())
@@ -117,7 +118,7 @@ def applied(
     return _compacted(held._replace(parts=tuple(parts), through_at=through_at), read_at)
 
 
-def _ended(part: RowPart, newer: Sequence[bytes], ends: Any) -> RowPart:
+def _ended(part: RowPart, newer: Sequence[bytes], ends: Int64s) -> RowPart:
     """The part with its open rows ended that have a newer revision; these are in the order of keys."""
     if not len(part.at):
         return part
@@ -133,18 +134,18 @@ def _ended(part: RowPart, newer: Sequence[bytes], ends: Any) -> RowPart:
     return part._replace(until=until)
 
 
-def sorted_keys(keys: Iterable[bytes], like: Any) -> Any:
+def sorted_keys(keys: Iterable[bytes], like: KeyArray) -> KeyArray:
     """Keys as an array that can be sought in another one."""
     return _array(sorted(key[HEAD_BYTES:] for key in keys), like.dtype)
 
 
-def _keys(keys: Sequence[bytes]) -> Any:
+def _keys(keys: Sequence[bytes]) -> KeyArray:
     suffixes = [key[HEAD_BYTES:] for key in keys]
     is_object = max(map(len, suffixes), default=0) > KEY_BYTES_MAX
     return _array(suffixes, np.dtype(object if is_object else np.bytes_))
 
 
-def _array(suffixes: Sequence[bytes], dtype: Any) -> Any:
+def _array(suffixes: Sequence[bytes], dtype: np.dtype[Any]) -> KeyArray:
     """Without zeros at the end, which an array of bytes drops: no key is another one with zeros added.
 
     Nor is one the beginning of another: those that are too long for a width are cut, and found nowhere.
@@ -177,7 +178,7 @@ def _first_joined(rows: Sequence[int]) -> int:
     return first
 
 
-def _filtered(part: RowPart, mask: Any) -> RowPart:
+def _filtered(part: RowPart, mask: Bools) -> RowPart:
     return RowPart(part.keys[mask], part.at[mask], part.until[mask], part.table.filter(pa.array(mask)))
 
 
@@ -194,17 +195,17 @@ def _joined(parts: Sequence[RowPart]) -> RowPart:
     return RowPart(keys[order], at[order], until[order], pa.table(columns, schema=schema))
 
 
-def _plain(table: Any) -> Any:
+def _plain(table: Rows) -> Rows:
     """Without dictionaries."""
     types = [each.value_type if pa.types.is_dictionary(each) else each for each in table.schema.types]
     return table.cast(pa.schema(zip(table.column_names, types, strict=True)))
 
 
-def _joined_keys(parts: Sequence[RowPart]) -> Any:
+def _joined_keys(parts: Sequence[RowPart]) -> KeyArray:
     if any(part.keys.dtype == object for part in parts):
         return np.concatenate([part.keys.astype(object) for part in parts])
     return np.concatenate([part.keys for part in parts])
 
 
-def _object_order(keys: Any, at: Any) -> Any:
+def _object_order(keys: KeyArray, at: Int64s) -> Int64s:
     return np.array(sorted(range(len(keys)), key=lambda row: (keys[row], at[row])), dtype=np.int64)

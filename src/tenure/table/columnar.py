@@ -11,7 +11,7 @@ same between queries (`keep_up`), so that they seldom find much to do. So one co
 serves readers at all times from the first load on; earlier ones read the store.
 
 What is held is never changed in place: a change makes a new `HeldParts` with arrays of its own where it
-writes, so a reader goes on with what it got, whatever other threads do. Bytes are bounded: the tables
+writes, so a reader goes on with what it got while other threads change it. Bytes are bounded: the tables
 not used for longest go first, and a table too large by itself is read as a stream of batches.
 
 A column is known by its id, type and `filled` value; versions of the table that agree on these share it.
@@ -21,8 +21,8 @@ Invariant (columnar-exact): what a reader gets are the rows that a scan of the p
 Invariant (columnar-read): the whole primary index counts as read in the reader's transaction, and is
 judged by the marks after its rows are there.
 
-Of a table that has a base in the lake, only what is newer is held, from the flush on. The base is read by
-whoever reads these columns, from its files; here is known which of their rows are to be seen
+Of a table that has a base in the lake, only what is newer is held, from the flush on. The reader of
+these columns reads the base from its files; here is known which of their rows are to be seen
 (`Columns.base`).
 If it has moved meanwhile, reading starts over with the newest one, at the same time.
 
@@ -47,12 +47,13 @@ from tenure.kv.bases import Base, with_base
 from tenure.kv.keys import Span
 from tenure.kv.store import Store
 from tenure.storage.engine import Revision
+from tenure.table.arrays import Bools
 from tenure.table.arrow import Unrepresentable
 from tenure.table.column_batches import PAGE_ROWS, Builder, Wanted, batch, identity
 from tenure.table.column_parts import HeldParts, RowPart, applied, piece, sorted_keys, together
 from tenure.table.lake.base import LakeBase
-from tenure.table.lake.hidden_rows import Hiding
-from tenure.table.lake.visible_files import Based, based, visible_files
+from tenure.table.lake.hidden_rows import HiddenRows
+from tenure.table.lake.visible_files import VisibleBase, visible_base, visible_files
 from tenure.table.read import Source
 from tenure.table.rows import Layout
 
@@ -79,7 +80,7 @@ class Columns(NamedTuple):
     """An Arrow table; or a reader of batches that can be read once."""
     has_dead: bool
     """Whether a column `alive` says which rows are visible; otherwise all are."""
-    base: Based | None = None
+    base: VisibleBase | None = None
     """What is to be read of the lake's files besides."""
 
 
@@ -129,8 +130,8 @@ class Columnar:
         if base is None:
             return found
         files = visible_files(base.manifest, read_at)
-        own = Hiding().with_keys(base.groups, files, dict.fromkeys(over, ZERO_AT))
-        seen = based(base.manifest, wanted, read_at, (hiding, own), within)
+        own = HiddenRows().with_keys(base.groups, files, dict.fromkeys(over, ZERO_AT))
+        seen = visible_base(base.manifest, wanted, read_at, (hiding, own), within)
         for scan in seen.scans:
             base.groups.files.check(scan.file, scan.columns(seen.kepts), check)
         return found._replace(base=seen)
@@ -260,7 +261,7 @@ class Columnar:
         *,
         since_at: Timestamp = ZERO_AT,
         without: Container[bytes] = (),
-    ) -> Iterator[tuple[Any, list[bytes], list[Timestamp]]]:
+    ) -> Iterator[tuple[pa.RecordBatch, list[bytes], list[Timestamp]]]:
         """The rows visible at a time in batches, each with its keys and timestamps."""
         builder = Builder(wanted)
         keys: list[bytes] = []
@@ -313,12 +314,12 @@ class Columnar:
         read_at: Timestamp,
         over: Mapping[bytes, bytes | None],
         check: Check,
-    ) -> tuple[Columns, Hiding]:
+    ) -> tuple[Columns, HiddenRows]:
         """Rows as they are read from the store, once; what they hide of a base is known before."""
         since_at = _flushed_at(base)
-        hiding = Hiding() if base is None else self._hidden(base, wanted, read_at, check)
+        hiding = HiddenRows() if base is None else self._hidden(base, wanted, read_at, check)
 
-        def batches() -> Iterator[Any]:
+        def batches() -> Iterator[pa.RecordBatch]:
             for made, _, _ in self._batches(wanted, read_at, check, since_at=since_at, without=over):
                 yield made
             yield batch(wanted, _own(over))
@@ -326,8 +327,8 @@ class Columnar:
         reader = pa.RecordBatchReader.from_batches(wanted.schema, batches())
         return Columns(reader, has_dead=not wanted.columns), hiding
 
-    def _hidden(self, base: LakeBase, wanted: Wanted, read_at: Timestamp, check: Check) -> Hiding:
-        hiding = Hiding()
+    def _hidden(self, base: LakeBase, wanted: Wanted, read_at: Timestamp, check: Check) -> HiddenRows:
+        hiding = HiddenRows()
         snapshot = self._store.snapshot(read_at)
         for page in snapshot.stored(wanted.span, HISTORY_ROWS, since_at=base.flushed_at):
             check()
@@ -412,8 +413,8 @@ def _visible(
     return Columns(data, has_dead)
 
 
-def _mask(part: RowPart, read_at: Timestamp, over: Mapping[bytes, bytes | None]) -> Any:
-    mask = (part.at <= read_at) & (part.until > read_at)
+def _mask(part: RowPart, read_at: Timestamp, over: Mapping[bytes, bytes | None]) -> Bools:
+    mask: Bools = (part.at <= read_at) & (part.until > read_at)
     if over:
         keys = sorted_keys(over, part.keys)
         first = np.searchsorted(part.keys, keys, "left")

@@ -8,8 +8,8 @@ cannot know what becomes of these. The transaction completes them here, right be
     a row that it removed, or  no row refers to it by a new foreign key
     whose key it changed
 
-A row that was gone before a foreign key was declared is none that the key acts on, whatever it says ON DELETE
-or ON UPDATE: so references are checked here, and nothing is done to the rows that refer.
+A row that was gone before a foreign key was declared is none that the key acts on, no matter what it says ON
+DELETE or ON UPDATE: so references are checked here, and nothing is done to the rows that refer.
 
 Invariant (completion-checks): completing writes entries of new indexes and nothing else.
 Invariant (completion-read): all that was looked at counts as read: the commit proves that it is still so.

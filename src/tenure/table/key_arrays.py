@@ -21,7 +21,7 @@ what is `too_long`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -32,9 +32,10 @@ from tenure.expr.types.enums import EnumOf
 from tenure.kv.encoding import INT_TAG, Descending, encode
 from tenure.kv.keys import KEY_BYTES_MAX
 from tenure.storage.engine import HEAD_BYTES
+from tenure.table.arrays import Bytes, Column, Int64s, Keys, Numbers, UInt64s
 from tenure.table.arrow import is_opaque
 from tenure.table.compiled_index import CompiledIndex
-from tenure.table.packing import unpack, unpack_columns
+from tenure.table.packing import Packed, unpack, unpack_columns
 
 Columns = Mapping[int, Any]
 """Arrow arrays by column id, typed as `table.arrow` says."""
@@ -51,6 +52,10 @@ _DAYS_TO_2000 = 10_957
 """Where packed days and times begin, seen from 1970-01-01."""
 _DAYS_FROM_YEAR_1 = 719_162
 """Where those of keys begin."""
+
+
+Lengths: TypeAlias = Any
+"""How many bytes of each row count: an array, or one number for all."""
 
 
 class KeyColumn(NamedTuple):
@@ -82,7 +87,7 @@ def number_column(index: CompiledIndex) -> int | None:
     return kept.id if index.is_primary and is_number and not is_descending and not others else None
 
 
-def key_array(parts: Sequence[KeyColumn], columns: Columns, rest: Any = None) -> Any:
+def key_array(parts: Sequence[KeyColumn], columns: Columns, rest: Column | None = None) -> Keys:
     """The keys of rows, as a binary array; `rest` has what the columns could not hold."""
     made = [_part(part, _whole(columns[part.column])) for part in parts]
     keys = made[0] if len(made) == 1 else pc.binary_join_element_wise(*made, b"")
@@ -95,7 +100,7 @@ def entry_arrays(
     parts: Sequence[KeyColumn],
     primary: Sequence[KeyColumn],
     columns: Columns,
-    rest: Any = None,
+    rest: Column | None = None,
     *,
     is_unique: bool,
 ) -> Entries:
@@ -108,13 +113,13 @@ def entry_arrays(
     return Entries(whole, suffixes)
 
 
-def too_long(keys: Any) -> Any:
+def too_long(keys: Keys) -> Int64s:
     """The places of keys that an index cannot hold, as a numpy array."""
     lengths = pc.binary_length(keys).to_numpy(zero_copy_only=False)
     return np.flatnonzero(lengths > KEY_BYTES_MAX - HEAD_BYTES)
 
 
-def _has_null(parts: Sequence[KeyColumn], columns: Columns, rest: Any) -> Any:
+def _has_null(parts: Sequence[KeyColumn], columns: Columns, rest: Column | None) -> Column:
     masks = [np.array(_whole(columns[part.column]).is_null()) for part in parts]
     if rest is not None and rest.null_count < len(rest):
         for row, values in _rests(_whole(rest)):
@@ -123,14 +128,14 @@ def _has_null(parts: Sequence[KeyColumn], columns: Columns, rest: Any) -> Any:
     return pa.array(np.logical_or.reduce(masks))
 
 
-def _whole(array: Any) -> Any:
+def _whole(array: Column) -> Column:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 # ── one part, all rows ─────────────────────────────────────────────────────────────────────────────
 
 
-def _part(part: KeyColumn, column: Any) -> Any:
+def _part(part: KeyColumn, column: Column) -> Keys:
     kind = part.type
     if column.null_count == len(column):
         made = pa.repeat(pa.scalar(bytes((_NULL,)), pa.binary()), len(column))
@@ -143,12 +148,12 @@ def _part(part: KeyColumn, column: Any) -> Any:
     return _complement(made) if part.is_descending else made
 
 
-def _one_by_one(part: KeyColumn, column: Any) -> Any:
+def _one_by_one(part: KeyColumn, column: Column) -> Keys:
     keys = [encode([_element(part, value)]) for value in _values(part.type, column)]
     return pa.array(keys, pa.binary())
 
 
-def _values(kind: Type, column: Any) -> list[Datum]:
+def _values(kind: Type, column: Column) -> list[Datum]:
     """What `table.arrow.array` made the array of."""
     if pa.types.is_decimal(column.type):
         return list(column.to_pylist())
@@ -168,7 +173,7 @@ def _element(part: KeyColumn, value: Datum) -> Any:
     return Descending(key) if part.is_descending else key
 
 
-def _strings(column: Any) -> Any:
+def _strings(column: Column) -> Keys:
     """A zero byte inside is followed by FF, so that the end, 00 01, is found, and sorts first."""
     tag = b"\x38" if pa.types.is_string(column.type) else b"\x39"
     raw = column.cast(pa.binary())
@@ -178,7 +183,7 @@ def _strings(column: Any) -> Any:
     return pc.fill_null(made, bytes((_NULL,))) if raw.null_count else made
 
 
-def _has_zero(raw: Any) -> bool:
+def _has_zero(raw: Column) -> bool:
     _, offsets, data = raw.buffers()
     if data is None:
         return False
@@ -186,7 +191,7 @@ def _has_zero(raw: Any) -> bool:
     return not np.frombuffer(data, np.uint8)[start:end].all()
 
 
-def _complement(keys: Any) -> Any:
+def _complement(keys: Keys) -> Keys:
     validity, offsets, data = keys.buffers()
     flipped = pa.py_buffer(~np.frombuffer(data, np.uint8))
     return pa.Array.from_buffers(pa.binary(), len(keys), [validity, offsets, flipped], offset=keys.offset)
@@ -195,7 +200,7 @@ def _complement(keys: Any) -> Any:
 # ── values of few bytes: a tag and eight or sixteen ────────────────────────────────────────────────
 
 
-def _fixed(family: str, column: Any) -> Any:
+def _fixed(family: str, column: Column) -> Keys:
     """Block by block: each row's bytes stand at the left of a matrix, and so many of them count."""
     is_null = np.asarray(column.is_null()) if column.null_count else None
     blocks: list[Any] = []
@@ -214,7 +219,7 @@ def _fixed(family: str, column: Any) -> Any:
     return pa.Array.from_buffers(pa.binary(), len(column), [None, pa.py_buffer(offsets), data])
 
 
-def _taken(matrix: Any, lengths: Any) -> Any:
+def _taken(matrix: Bytes, lengths: Lengths) -> Bytes:
     """The first bytes of each row, one row after the other."""
     least, most = int(np.min(lengths)), int(np.max(lengths))
     if least == most:
@@ -226,7 +231,7 @@ def _taken(matrix: Any, lengths: Any) -> Any:
     return made[: int(starts[-1]) + int(lengths[-1])]
 
 
-def _matrix(family: str, column: Any) -> tuple[Any, Any]:
+def _matrix(family: str, column: Column) -> tuple[Bytes, Lengths]:
     """The bytes of each row, tag first, and how many count: an array, or one number for all."""
     match family:
         case "int2" | "int4" | "int8":
@@ -248,15 +253,16 @@ def _matrix(family: str, column: Any) -> tuple[Any, Any]:
     raise NotImplementedError(f"keys of {family}")
 
 
-def _numbers(column: Any, to: Any) -> Any:
-    """Values as numpy has them; whatever stands in for NULL is overwritten later."""
+def _numbers(column: Column, to: pa.DataType) -> Numbers:
+    """Values as numpy has them; the placeholder of a NULL is overwritten later."""
     if pa.types.is_temporal(column.type):
         column = column.view(to)
     column = pc.fill_null(column.cast(to), 0) if column.null_count else column.cast(to)
-    return column.to_numpy(zero_copy_only=False)
+    numbers: Numbers = column.to_numpy(zero_copy_only=False)
+    return numbers
 
 
-def _words(tags: Any, words: Any) -> Any:
+def _words(tags: Bytes | int, words: UInt64s) -> Bytes:
     """A tag and the eight bytes of a word, big-endian."""
     matrix = np.empty((len(words), 9), np.uint8)
     matrix[:, 0] = tags
@@ -264,7 +270,7 @@ def _words(tags: Any, words: Any) -> Any:
     return matrix
 
 
-def _ints(values: Any) -> tuple[Any, Any]:
+def _ints(values: Int64s) -> tuple[Bytes, Lengths]:
     """18 + n and n bytes; of a negative 18 - n, and with 2^8n - 1 added."""
     is_negative = values < 0
     magnitude = np.abs(values).view(np.uint64)  # of -2^63 too: it wraps to itself, which is 2^63
@@ -285,14 +291,14 @@ def _ints(values: Any) -> tuple[Any, Any]:
     return _words(tags, words << shifts), sizes.astype(np.int32) + 1
 
 
-def _ordered_bits(values: Any) -> Any:
+def _ordered_bits(values: Numbers) -> UInt64s:
     values = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, one zero
     bits = values.view(np.uint64)
     sign = np.uint64(1 << 63)
     return np.where(bits & sign, ~bits, bits | sign)
 
 
-def _uuids(column: Any) -> Any:
+def _uuids(column: Column) -> Bytes:
     raw = (pc.fill_null(column, bytes(16)) if column.null_count else column).cast(pa.binary(16))
     start = raw.offset * 16
     data = np.frombuffer(raw.buffers()[1], np.uint8)[start : start + 16 * len(raw)]
@@ -305,7 +311,7 @@ def _uuids(column: Any) -> Any:
 # ── rows with values that have no place in their columns ───────────────────────────────────────────
 
 
-def _with_rest(parts: Sequence[KeyColumn], columns: Columns, rest: Any, keys: Any) -> Any:
+def _with_rest(parts: Sequence[KeyColumn], columns: Columns, rest: Column, keys: Keys) -> Keys:
     mask = np.zeros(len(keys), bool)
     replaced = []
     for row, values in _rests(rest):
@@ -317,12 +323,12 @@ def _with_rest(parts: Sequence[KeyColumn], columns: Columns, rest: Any, keys: An
     return pc.replace_with_mask(keys, pa.array(mask), pa.array(replaced, pa.binary()))
 
 
-def _rests(rest: Any) -> list[tuple[int, dict[int, Any]]]:
+def _rests(rest: Column) -> list[tuple[int, dict[int, Packed]]]:
     rows = np.flatnonzero(np.asarray(rest.is_valid()))
     return [(int(row), unpack_columns(rest[row].as_py())) for row in rows]
 
 
-def _at(part: KeyColumn, columns: Columns, row: int, values: Mapping[int, Any]) -> Any:
+def _at(part: KeyColumn, columns: Columns, row: int, values: Mapping[int, Packed]) -> Any:
     if part.column in values:
         return _element(part, part.type.unpack(values[part.column]))
     (value,) = _values(part.type, _whole(columns[part.column]).slice(row, 1))

@@ -10,11 +10,12 @@ Walk: import and merge call `argsort` per run of keys, or `argsort_numbers`, the
 """
 
 from bisect import bisect_left
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from tenure.table.arrays import Bytes, Column, Int64s, Keys, UInt64s
 
 _WORD = 8
 _DIGIT_BITS = 16
@@ -27,7 +28,7 @@ _KEPT = np.array([(1 << 64) - (1 << 64 - 8 * length) for length in range(_WORD +
 _SIGN = np.uint64(1 << 63)
 
 
-def argsort(keys: Any) -> Any:
+def argsort(keys: Keys) -> Int64s:
     """The places of the keys in their order, equal ones in the order they have."""
     data, starts, ends = _laid_out(keys)
     if len(starts) < 2:
@@ -53,7 +54,7 @@ def argsort(keys: Any) -> Any:
     return order
 
 
-def argsort_numbers(column: Any) -> Any:
+def argsort_numbers(column: Column) -> Int64s:
     """The same by the values that such keys are made of (`key_arrays.number_column`); NULL comes last."""
     if len(column) < 2:
         return np.arange(len(column))
@@ -65,7 +66,7 @@ def argsort_numbers(column: Any) -> Any:
     return order if is_null is None else order[np.argsort(is_null[order], kind="stable")]
 
 
-def _by_number(words: Any) -> Any:
+def _by_number(words: UInt64s) -> Int64s:
     """By sixteen bits at a time, the last first, which numpy counts instead of comparing; equal ones stay."""
     if (words[1:] >= words[:-1]).all():
         return np.arange(len(words))  # much of what is imported is in order
@@ -79,7 +80,7 @@ def _by_number(words: Any) -> Any:
     return order
 
 
-def _ties(places: Any, groups: Any, words: Any) -> tuple[Any, Any]:
+def _ties(places: Int64s, groups: Int64s, words: UInt64s) -> tuple[Int64s, Int64s]:
     """Of sorted keys those that equal a neighbour so far: where they stand, and in which group."""
     same = (words[1:] == words[:-1]) & (groups[1:] == groups[:-1])
     is_tied = np.zeros(len(words), bool)
@@ -90,12 +91,13 @@ def _ties(places: Any, groups: Any, words: Any) -> tuple[Any, Any]:
     return places[is_tied], np.cumsum(begins)[is_tied]
 
 
-def _ranks(keys: Any, rows: Any) -> Any:
+def _ranks(keys: Keys, rows: Int64s) -> UInt64s:
     """How the keys of some rows compare as they stand: equal ones have equal ranks."""
-    return pc.rank(keys.take(pa.array(rows)), tiebreaker="min").to_numpy()
+    ranks: UInt64s = pc.rank(keys.take(pa.array(rows)), tiebreaker="min").to_numpy()
+    return ranks
 
 
-def doubled(keys: Any) -> Any:
+def doubled(keys: Keys) -> Int64s:
     """Of sorted keys, the places of those that are equal to the one before."""
     if len(keys) < 2:
         return np.empty(0, np.int64)
@@ -103,7 +105,7 @@ def doubled(keys: Any) -> Any:
     return np.flatnonzero(equal.to_numpy(zero_copy_only=False)) + 1
 
 
-def taken(column: Any, order: Any) -> Any:
+def reordered(column: Column, order: Int64s) -> Column:
     """The values of a column in another order."""
     is_uneven = pa.types.is_string(column.type) or pa.types.is_binary(column.type)
     made = even(column) if is_uneven and not column.null_count else column
@@ -114,7 +116,7 @@ def taken(column: Any, order: Any) -> Any:
     return pa.Array.from_buffers(column.type, len(values), [None, pa.py_buffer(ends), values.buffers()[1]])
 
 
-def even(keys: Any) -> Any:
+def even(keys: Keys) -> Keys:
     """The same keys as values of fixed size, if all are as long: those are moved five times as fast."""
     places = _places(keys)
     width = int(places[1] - places[0]) if len(keys) else 0
@@ -124,12 +126,12 @@ def even(keys: Any) -> Any:
     return pa.Array.from_buffers(pa.binary(width), len(keys), [None, data])
 
 
-def plain(keys: Any) -> Any:
+def plain(keys: Keys) -> Keys:
     """What `even` was given."""
     return keys.cast(pa.binary())
 
 
-def _laid_out(keys: Any) -> tuple[Any, Any, Any]:
+def _laid_out(keys: Keys) -> tuple[Bytes, Int64s, Int64s]:
     """The bytes of all keys, with a word to spare, and where each starts and ends."""
     places = _places(keys)
     first, last = (int(places[0]), int(places[-1])) if len(keys) else (0, 0)
@@ -141,15 +143,16 @@ def _laid_out(keys: Any) -> tuple[Any, Any, Any]:
     return spared, places[:-1], places[1:]
 
 
-def _places(keys: Any) -> Any:
+def _places(keys: Keys) -> Int64s:
     """Where in their data keys begin, and the last one ends."""
     if pa.types.is_fixed_size_binary(keys.type):
-        return np.arange(keys.offset, keys.offset + len(keys) + 1, dtype=np.int64) * keys.type.byte_width
+        width: int = keys.type.byte_width
+        return np.arange(keys.offset, keys.offset + len(keys) + 1, dtype=np.int64) * width
     offsets = np.frombuffer(keys.buffers()[1], np.int32)
     return offsets[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
 
 
-def _shared(data: Any, starts: Any, ends: Any) -> int:
+def _shared(data: Bytes, starts: Int64s, ends: Int64s) -> int:
     """How many bytes at the start all keys have in common."""
     first = data[starts[0] : ends[0]]
     shortest = int((ends - starts).min())
@@ -159,7 +162,7 @@ def _shared(data: Any, starts: Any, ends: Any) -> int:
     return shortest
 
 
-def _words(data: Any, starts: Any, ends: Any) -> Any:
+def _words(data: Bytes, starts: Int64s, ends: Int64s) -> UInt64s:
     """Eight bytes of each key as a number; beyond its end are zeros."""
     at_any_place = np.ndarray(len(data) - _WORD + 1, "<u8", data, strides=(1,))
     words = at_any_place[np.minimum(starts, len(data) - _WORD)].byteswap()
@@ -167,11 +170,11 @@ def _words(data: Any, starts: Any, ends: Any) -> Any:
     return words if lengths.min() >= _WORD else words & _KEPT.take(lengths, mode="clip")
 
 
-def bounds_within(keys: Any, lo: bytes, hi: bytes | None) -> tuple[int, int]:
+def bounds_within(keys: Keys, lo: bytes, hi: bytes | None) -> tuple[int, int]:
     """Of sorted keys: where those from `lo` to below `hi` (None: to the end) begin, and how many they are."""
     first = _seek(keys, lo)
     return first, (len(keys) if hi is None else _seek(keys, hi)) - first
 
 
-def _seek(keys: Any, key: bytes) -> int:
+def _seek(keys: Keys, key: bytes) -> int:
     return bisect_left(range(len(keys)), key, key=lambda row: keys[row].as_py())

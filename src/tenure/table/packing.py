@@ -4,11 +4,14 @@ Walk: `table.columns` and `table.rows` pack what types have made packable.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from tenure.base.errors import CorruptData
+
+Packed: TypeAlias = Any
+"""A value as its type packs it: None, a number, text, bytes, or a list of these."""
 
 pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder().decode
@@ -23,7 +26,7 @@ def unpack(packed: bytes) -> Any:
         raise CorruptData(f"a packed value cannot be read: {error}") from error
 
 
-def unpack_columns(packed: bytes | memoryview) -> dict[int, Any]:
+def unpack_columns(packed: bytes | memoryview) -> dict[int, Packed]:
     """Packed values by column id."""
     try:
         return _unpack_columns(packed)

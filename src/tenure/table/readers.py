@@ -22,7 +22,7 @@ from tenure.kv.quick_decoding import decode_one
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import CompiledColumn
 from tenure.table.compiled_index import CompiledIndex
-from tenure.table.packing import unpack_columns
+from tenure.table.packing import Packed, unpack_columns
 
 FORMAT = b"\x01"
 """The first byte of every value here."""
@@ -139,11 +139,11 @@ def _fix(at: int, kept: CompiledColumn) -> Fix | None:
     is_as_packed = type(kind)._unpack is Type._unpack
     unpack = kind._unpack
 
-    def unpacked(values: list[Datum], packed: dict[int, Any]) -> None:
+    def unpacked(values: list[Datum], packed: dict[int, Packed]) -> None:
         if values[at] is not None:
             values[at] = unpack(values[at])
 
-    def filled_in(values: list[Datum], packed: dict[int, Any]) -> None:
+    def filled_in(values: list[Datum], packed: dict[int, Packed]) -> None:
         if id not in packed:
             values[at] = filled
         elif values[at] is not None:
@@ -154,7 +154,7 @@ def _fix(at: int, kept: CompiledColumn) -> Fix | None:
     return None if is_as_packed else unpacked
 
 
-def key_elements(key: bytes, size: int) -> Sequence[Any]:
+def key_elements(key: bytes, size: int) -> Sequence[Datum]:
     if size == 1:
         return (decode_one(key, HEAD_BYTES),)
     elements = decode(key[HEAD_BYTES:])
@@ -163,7 +163,7 @@ def key_elements(key: bytes, size: int) -> Sequence[Any]:
     return elements
 
 
-def body(value: bytes) -> dict[int, Any]:
+def body(value: bytes) -> dict[int, Packed]:
     check_format(value)
     return unpack_columns(value[len(FORMAT) :])
 

@@ -17,7 +17,7 @@ column's `filled` value, or NULL, and stays absent until somebody gives it a val
 Invariant (row-carry): rewriting a row keeps the values of column ids that the writer's version
 does not know.
 Invariant (row-filled): a row written before a column existed reads as the column's `filled`,
-whatever became of its default.
+even if its default has changed since.
 
 Simplifications: there is one format number.
 
@@ -53,7 +53,7 @@ class Row(NamedTuple):
     key: bytes
     """In the table's primary index."""
     values: Values
-    """Of all columns that the version knows, whatever their state."""
+    """Of all columns that the version knows, in any state."""
     absent: frozenset[int] = _NONE_ABSENT
     unknown: Mapping[int, object] = {}
     """Packed values of columns that the version does not know."""

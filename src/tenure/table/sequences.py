@@ -3,8 +3,8 @@
     store   id ──► last value taken · is it called · epoch     one record, made by the first call
     node    [ 33 34 35 .. 64 ]                                 a block, handed out from memory
 
-As in PostgreSQL, a value is gone once it was given, whatever becomes of who asked: a rollback leaves
-a gap, and nobody waits for anybody. A node takes a block in a short transaction of its own and hands
+As in PostgreSQL, a value is gone once it was given, even if the transaction that asked fails: a rollback
+leaves a gap, and nobody waits for anybody. A node takes a block in a short transaction of its own and hands
 it out from memory; what is left of it when the node ends is a gap too.
 
 Values of different nodes interleave, as those of PostgreSQL's sessions with CACHE above 1. And as

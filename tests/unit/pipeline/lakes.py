@@ -71,7 +71,7 @@ class Lake:
         (merged,) = merge(self.store, self.place, [request], self._run)
 
         def work(txn: Transaction) -> None:
-            publish(txn, self.store.keyspace, self.manifests, began_with, merged.replaced, until_at)
+            publish(txn, self.store.keyspace, self.manifests, began_with, merged.edit, until_at)
 
         self.store.transact(work)
         return self.manifest(index)

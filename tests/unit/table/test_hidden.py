@@ -16,7 +16,7 @@ from tenure.table.lake import groups as groups_of_files
 from tenure.table.lake.checked_files import CheckedFiles, Chunk
 from tenure.table.lake.format import schema_of, write
 from tenure.table.lake.groups import DecodedGroups
-from tenure.table.lake.hidden_rows import Hiding, hidden_at
+from tenure.table.lake.hidden_rows import HiddenRows, hidden_at
 from tenure.table.lake.manifests import File, FileShape
 
 HEAD = b"h" * HEAD_BYTES
@@ -61,7 +61,7 @@ def test_rows_are_hidden_from_the_time_on_at_which_their_keys_changed(
     rng = random.Random(seed)
     keys = sorted(rng.choices([_key(number) for number in range(60)], k=50))
     groups, file = _file(tmp_path, keys)
-    hiding, since = Hiding(), dict[bytes, int]()
+    hiding, since = HiddenRows(), dict[bytes, int]()
     for at in range(10, 60, 10):
         changed = {_key(rng.randrange(70)): at + rng.randrange(10) for _ in range(rng.randrange(9))}
         hiding = hiding.with_keys(groups, [file], {HEAD + key: time for key, time in changed.items()})
@@ -73,10 +73,10 @@ def test_rows_are_hidden_from_the_time_on_at_which_their_keys_changed(
 
 def test_what_two_hide_is_hidden_by_either(tmp_path: Path) -> None:
     groups, file = _file(tmp_path, [b"a", b"b", b"c"])
-    one = Hiding().with_keys(groups, [file], {HEAD + b"a": 1})
-    other = Hiding().with_keys(groups, [file], {HEAD + b"c": 1})
+    one = HiddenRows().with_keys(groups, [file], {HEAD + b"a": 1})
+    other = HiddenRows().with_keys(groups, [file], {HEAD + b"c": 1})
     assert _positions(hidden_at([one, other], file, 5)) == [0, 2]
-    assert hidden_at([Hiding()], file, 5) is None
+    assert hidden_at([HiddenRows()], file, 5) is None
 
 
 def test_keys_that_are_held_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

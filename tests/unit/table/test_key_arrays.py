@@ -23,7 +23,7 @@ from tenure.table.key_arrays import (
     number_column,
     too_long,
 )
-from tenure.table.key_order import argsort, argsort_numbers, doubled, even, plain, taken
+from tenure.table.key_order import argsort, argsort_numbers, doubled, even, plain, reordered
 from tenure.table.packing import pack
 from tenure.table.rows import Layout
 from tests.unit.expr.oracle import named
@@ -204,7 +204,7 @@ def test_keys_of_one_length_become_values_of_fixed_size_and_back() -> None:
     ],
 )
 def test_values_are_taken_as_they_are_whatever_their_length(column: Any) -> None:
-    made = taken(column, np.array([2, 0, 1]))
+    made = reordered(column, np.array([2, 0, 1]))
     made.validate(full=True)
     assert made.type == column.type
     values = column.to_pylist()

@@ -5,7 +5,7 @@ r"""A dump as a stream: its statements, and where in the file its rows stand.
     1 <tab> x
     \.
     INSERT INTO t VALUES (1, 'x');    Inserted   the first words, and the ranges that have the same ones
-    \restrict, \unrestrict, \connect             passed over; whatever else psql would do is refused
+    \restrict, \unrestrict, \connect             passed over; all other commands of psql are refused
 
 What is quoted is found as PostgreSQL's lexer finds it: '...', E'...', "...", $tag$...$tag$, comments to
 the end of the line and nested ones. Should the two differ all the same, the parser refuses what is not
@@ -277,7 +277,7 @@ class _Inserts:
             yield from self.end()
             self._head, self._line = head, line
         last = self._ranges[-1] if self._ranges else None
-        # Between two there may be a blank, but no comment, which whoever reads them would not pass over.
+        # Between two there may be a blank, but no comment, which the reader of rows would not pass over.
         if last is None or start - last.end > 2 or end - last.start > INSERTS_BYTES:
             self._ranges.append(DumpRange(start, end, line))
         else:

@@ -32,7 +32,7 @@ from tenure.pipeline.scan import ScanTask, batches, bounds, tasks
 from tenure.pipeline.tasks import Attempt
 from tenure.pipeline.writing.cells import cells_of_batch, cells_of_rows
 from tenure.pipeline.writing.files import OutputFiles
-from tenure.pipeline.writing.formats import MadeFile, Writing
+from tenure.pipeline.writing.formats import ExportedFile, Writing
 from tenure.storage.locations import Location, Locations
 
 STEM_CHARS_MAX = 60
@@ -68,7 +68,7 @@ class Export:
             location = self._locations.resolve(self._payload.location)
             location.delete(self._names(location))
 
-    def _tell(self, fraction: float, text: str, files: tuple[MadeFile, ...] = ()) -> None:
+    def _tell(self, fraction: float, text: str, files: tuple[ExportedFile, ...] = ()) -> None:
         assert self._saved is not None
         saved = ExportProgress(self._saved.bounds, files)
         self._run.checkpoint(fraction=fraction, status=text, data=pack(saved))
@@ -81,7 +81,7 @@ class Export:
 
     # ── a table ────────────────────────────────────────────────────────────────────────────────
 
-    def _of_table(self, location: Location) -> list[MadeFile]:
+    def _of_table(self, location: Location) -> list[ExportedFile]:
         payload, lake = self._payload, self._lake
         version = lake.version(lake.store.snapshot(payload.at), payload.table)
         if version is None:
@@ -101,7 +101,7 @@ class Export:
 
     # ── a query ────────────────────────────────────────────────────────────────────────────────
 
-    def _of_query(self, location: Location, run_query: RunQuery) -> list[MadeFile]:
+    def _of_query(self, location: Location, run_query: RunQuery) -> list[ExportedFile]:
         if self._saved is None:
             self._saved = ExportProgress()
             self._tell(0.0, "")
@@ -113,7 +113,7 @@ class Export:
             location.delete(self._names(location, below=self._run.fence.run + 1))
             return self._queried(location, partial(run_query, self._payload, self._run.check, True))
 
-    def _queried(self, location: Location, rows_of_query: Callable[[], Iterator[Rows]]) -> list[MadeFile]:
+    def _queried(self, location: Location, rows_of_query: Callable[[], Iterator[Rows]]) -> list[ExportedFile]:
         env, writing = self._lake.store.env, self._payload.writing
         stem = f"{self._stem}-{self._run.fence.run}"
         output = OutputFiles(location, lambda n: f"{stem}.{n}{writing.suffix}", writing, is_same=False)
@@ -139,7 +139,7 @@ class ExportTask(NamedTuple):
     number: int
 
 
-def export_range(task: ExportTask, attempt: Attempt) -> list[MadeFile]:
+def export_range(task: ExportTask, attempt: Attempt) -> list[ExportedFile]:
     """The kernel: the rows of one range as files."""
     writing, stem = task.writing, f"{task.stem}-{task.number}"
     output = OutputFiles(task.location, lambda n: f"{stem}.{n}{writing.suffix}", writing, is_same=True)

@@ -13,7 +13,7 @@ from tenure.bulk.sealing import unsealed
 from tenure.cluster.jobs.runs import Run
 from tenure.expr.types.datatype import Datum
 from tenure.kv.records import Record, replace, unpack
-from tenure.pipeline.writing.formats import MadeFile, Writing
+from tenure.pipeline.writing.formats import ExportedFile, Writing
 
 
 class ExportPayload(Record, frozen=True):
@@ -35,7 +35,7 @@ class ExportPayload(Record, frozen=True):
 class ExportProgress(Record, frozen=True):
     bounds: tuple[bytes, ...] = ()
     """Of the ranges of a table."""
-    files: tuple[MadeFile, ...] = ()
+    files: tuple[ExportedFile, ...] = ()
 
 
 Rows: TypeAlias = Sequence[Sequence[Datum]]
@@ -50,6 +50,6 @@ def payload_of(lake: Lake, run: Run) -> ExportPayload:
     return replace(kept, location=unsealed(store.snapshot(), store.keyspace, run.job.id, kept.location))
 
 
-def files_of(data: bytes) -> tuple[MadeFile, ...]:
+def files_of(data: bytes) -> tuple[ExportedFile, ...]:
     """The files that a job which has succeeded made, by its progress."""
     return unpack(data, ExportProgress).files if data else ()

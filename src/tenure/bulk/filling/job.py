@@ -19,8 +19,8 @@ A run that is interrupted leaves files that nobody names, and the next one start
 back gives up the base in one write, because nobody has ever read it: that the job still claims the index says
 that its base is of that kind.
 
-Invariant (fill-whole): after the last step the index is as if it had always been there, whatever was written
-meanwhile, and however often it was begun.
+Invariant (fill-whole): after the last step the index is as if it had always been there, no matter what was
+written meanwhile, and how often it was begun.
 
 Walk: `schema_change.walk` calls `fill` for each index to be filled and `discard` before one is emptied;
 `composition.job_layer` hands it in.
@@ -41,7 +41,7 @@ from tenure.kv.transaction import Transaction
 from tenure.pipeline.tasks import SPARK
 from tenure.table.backfill import BATCH_ROWS, Pace, refill_index
 from tenure.table.lake.manifests import Manifest, Written, no_base
-from tenure.table.lake.publishing import Replaced, publish, publish_filled
+from tenure.table.lake.publishing import ManifestEdit, publish, publish_filled
 from tenure.table.rows import IndexEntry, Layout, Layouts
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class SparkIndexFill:
             if made is None:
                 return False, False
             # The manifest stays, without files: the store alone is not the whole index any more.
-            gone = Replaced(tuple(file.name for file in made.files))
+            gone = ManifestEdit(tuple(file.name for file in made.files))
             publish(txn, lake.store.keyspace, lake.manifests, made, gone, made.flushed_at)
             return True, False
 
@@ -150,7 +150,7 @@ class _Fill:
         layout = self._layouts.of(version.table, enums.__getitem__)
         began_with = self._manifest(snapshot)
         runs = self._project(version, layout, snapshot.at)
-        live = self._merge(version, snapshot.at, runs).replaced.live
+        live = self._merge(version, snapshot.at, runs).edit.live
         self._publish(began_with, live, snapshot.at)
         self._lake.files.delete([run.name for run in runs])
         if layout.indexes[self._index].is_unique:

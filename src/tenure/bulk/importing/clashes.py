@@ -7,7 +7,7 @@ So it is as if the rows had been inserted one after the other, and those that fa
 equal keys stays, unless the table has the key, and a row that was refused takes no key from others. Which
 task found a clash, and when, makes no difference.
 
-Invariant (first-stays): of rows with equal keys the first by file and line stays, whatever the splits were.
+Invariant (first-stays): of rows with equal keys the first by file and line stays, for any splits.
 
 Walk: `bulk.importing.duplicate_keys` finds those of a range by `clashing`, and reads runs `without` refused
 rows; `bulk.importing.second_pass` has all of them `decided`.

@@ -20,7 +20,6 @@ Walk: `importing.rows` makes a `Defaults` per split and calls `array` for each c
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -32,8 +31,10 @@ from tenure.catalog.descriptors.definitions import Sequence as SequenceDescripto
 from tenure.expr.functions.function import Context, Volatility
 from tenure.expr.tree.compiled import volatility
 from tenure.expr.tree.expressions import Call, Cast, Const, Node, decode
+from tenure.table.arrays import Column
 from tenure.table.arrow import Unrepresentable, array
 from tenure.table.columns import CompiledColumn
+from tenure.table.packing import Packed
 from tenure.table.sequences import Sequences
 
 VERSION_BITS, NUMBER_BITS = 20, 43
@@ -89,7 +90,7 @@ class Defaults:
         self._numbers = numbers
         self._blocks = blocks
 
-    def array(self, kept: CompiledColumn, rows: int) -> tuple[Any, dict[int, Any]]:
+    def array(self, kept: CompiledColumn, rows: int) -> tuple[Column, dict[int, Packed]]:
         """The column's values for so many rows; and by row what Arrow cannot hold, packed."""
         if kept.default is None or kept.column.default is None:
             return _repeated(kept, None, rows)
@@ -99,13 +100,13 @@ class Defaults:
         quick = self._quick(kept, tree, rows)
         if quick is not None:
             return quick, {}
-        return held(kept, [self._one(kept) for _ in range(rows)])
+        return as_column(kept, [self._one(kept) for _ in range(rows)])
 
-    def _one(self, kept: CompiledColumn) -> Any:
+    def _one(self, kept: CompiledColumn) -> Packed:
         assert kept.default is not None
         return kept.type.pack(kept.type.accept(kept.default({}, self._context)))
 
-    def _quick(self, kept: CompiledColumn, tree: Node, rows: int) -> Any:
+    def _quick(self, kept: CompiledColumn, tree: Node, rows: int) -> Column | None:
         call = tree.operand if isinstance(tree, Cast) else tree
         if not isinstance(call, Call) or kept.type.family not in ("int2", "int4", "int8", "uuid"):
             return None
@@ -122,12 +123,12 @@ class Defaults:
         return None
 
 
-def _repeated(kept: CompiledColumn, packed: Any, rows: int) -> tuple[Any, dict[int, Any]]:
-    made, rest = held(kept, [packed])
+def _repeated(kept: CompiledColumn, packed: Packed, rows: int) -> tuple[Column, dict[int, Packed]]:
+    made, rest = as_column(kept, [packed])
     return made.take(pa.array(np.zeros(rows, np.int64))), dict.fromkeys(range(rows), packed) if rest else {}
 
 
-def held(kept: CompiledColumn, packed: list[Any]) -> tuple[Any, dict[int, Any]]:
+def as_column(kept: CompiledColumn, packed: list[Packed]) -> tuple[Column, dict[int, Packed]]:
     """Packed values as an array; and by row what Arrow cannot hold."""
     try:
         return array(kept.type, packed), {}
@@ -143,7 +144,7 @@ def held(kept: CompiledColumn, packed: list[Any]) -> tuple[Any, dict[int, Any]]:
         return array(kept.type, made), rest
 
 
-def _uuids(env: Env, rows: int) -> Any:
+def _uuids(env: Env, rows: int) -> Column:
     """Of version 4: 122 random bits each."""
     raw = np.frombuffer(env.rng.getrandbits(128 * max(rows, 1)).to_bytes(16 * max(rows, 1), "big"), np.uint8)
     made = raw.reshape(-1, 16)[:rows].copy()

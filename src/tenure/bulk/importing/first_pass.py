@@ -21,7 +21,7 @@ from tenure.bulk.importing.inputs import (
 from tenure.bulk.importing.passes import READING, ImportTable, Pass
 from tenure.bulk.importing.records import TableInput
 from tenure.bulk.importing.references import references_of
-from tenure.bulk.importing.sorting import Sorted, SortTask, sort_split
+from tenure.bulk.importing.sorting import SortedSplits, SortTask, sort_split
 from tenure.bulk.phases import Part, part_of
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.definitions import Table
@@ -40,7 +40,7 @@ class SurveyedInput(NamedTuple):
     """What has been read."""
 
     tables: list[ImportTable]
-    found: list[list[Sorted]]
+    found: list[list[SortedSplits]]
     """Of each table, the results of its tasks."""
     files: tuple[str, ...]
     """Their names, as users know them, by their numbers."""
@@ -91,7 +91,7 @@ class FirstPass:
         kept = tuple(each for each in sequences if isinstance(each, SequenceDescriptor))
         return ImportTable(input, version, layout, references_of(layout, known), kept)
 
-    def _read(self, table: ImportTable, part: Part) -> list[Sorted]:
+    def _read(self, table: ImportTable, part: Part) -> list[SortedSplits]:
         start, end = part
         looked = start + SURVEY_SHARE * (end - start)
         grouped = list(groups(self._splits(table, (start, looked))))

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 
 from tenure.base.errors import RetryError, TenureError, WrongState
 from tenure.base.settings import SPARK_MIN_ROWS
+from tenure.bulk.importing.existing_tables import ExistingTables
 from tenure.bulk.importing.new_tables import NewTables
 from tenure.bulk.importing.records import KIND, ImportPayload, ImportProgress, Summary
-from tenure.bulk.importing.taking_offline import Offline
 from tenure.bulk.lakes import Lake
 from tenure.bulk.phases import Phases
 from tenure.bulk.sealing import sealed, unsealed
@@ -95,10 +95,12 @@ def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> JobKi
     return JobKind(run, revert, attempts_max=RUNS_MAX, blocked_attempts_max=BLOCKED_ATTEMPTS_MAX)
 
 
-def _targets(lake: Lake, publisher: Publisher, run: Run, payload: ImportPayload) -> Offline | NewTables:
+def _targets(
+    lake: Lake, publisher: Publisher, run: Run, payload: ImportPayload
+) -> ExistingTables | NewTables:
     if payload.made:
         return NewTables(lake, publisher, run, payload)
-    return Offline(lake, publisher, run, [each.table for each in payload.tables])
+    return ExistingTables(lake, publisher, run, [each.table for each in payload.tables])
 
 
 def _rejects_file(lake: Lake, locations: Locations, run: Run) -> "RejectsFile":
@@ -127,7 +129,7 @@ class _Import:
 
         common = Pass(self._lake, self._locations, self._run, self._payload, self._targets, self._phases)
         self._lake.delete_scratch(self._run, below=self._run.fence.run)
-        snapshot = self._targets.take()
+        snapshot = self._targets.prepare()
         first = FirstPass(common)
         input = first.run(snapshot)
         rejects = input.rejects
@@ -157,7 +159,7 @@ class _Import:
 
         def work(txn: Transaction) -> None:
             for each in merged:
-                publish(txn, lake.store.keyspace, lake.manifests, each.base, each.replaced, None)
+                publish(txn, lake.store.keyspace, lake.manifests, each.base, each.edit, None)
             self._targets.bring_back(txn, settled)
             text = f"{self._phases.engine}: {summary.rows} rows"
             self._run.save(txn, fraction=1.0, status=text, data=pack(ImportProgress(summary)))

@@ -33,7 +33,7 @@ class NewTables:
         self._made = {each.id: each for each in payload.made}
         self._values = payload.values
 
-    def take(self) -> Snapshot:
+    def prepare(self) -> Snapshot:
         """Returns the store as of a time at which nobody writes the tables, as at any other."""
         return self._lake.store.snapshot()
 
@@ -62,7 +62,7 @@ class NewTables:
                 raise UndefinedSchema(f'the {kind} that "{each.name}" was to be made in has been dropped')
 
     def bring_back(self, txn: Transaction, settled: Settled) -> None:
-        """Makes everything public, with whatever else the commit does."""
+        """Makes everything public, in the caller's transaction."""
         self._publisher.publish(txn, list(self._made.values()), settled)
         sequences = Sequences(self._lake.store, self._lake.store.keyspace)
         for each in self._values:

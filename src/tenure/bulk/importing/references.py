@@ -13,7 +13,7 @@ Walk: `importing.first_pass` calls `references_of`, `importing.second_pass` `tas
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +24,14 @@ from tenure.base.timestamp import Timestamp
 from tenure.bulk.importing.clashes import origin_of, without
 from tenure.bulk.importing.names import read_refused, where
 from tenure.bulk.importing.sorting import SortedReference, layout_of
-from tenure.catalog.descriptors.definitions import ElementState, Index, Table
+from tenure.catalog.descriptors.definitions import ElementState, ForeignKey, Index, Table
 from tenure.kv.encoding import decode
 from tenure.kv.keys import Span
 from tenure.pipeline.merge_inputs import Origin
 from tenure.pipeline.remote_handles import Opened, StoreHandle, TableVersion, opened
 from tenure.pipeline.runs import SortedRun, cuts, read_runs, rows_per_range, within
 from tenure.pipeline.tasks import Attempt
+from tenure.table.arrays import Bools, Keys
 from tenure.table.columns import key_text
 from tenure.table.foreign_keys import enforced
 from tenure.table.key_arrays import KeyColumn, key_array
@@ -62,7 +63,7 @@ class ReferenceTask(NamedTuple):
     bad_rows_max: int
 
 
-class Missing(NamedTuple):
+class MissingKey(NamedTuple):
     """A key that some rows refer to, and nothing has."""
 
     key: bytes
@@ -74,7 +75,7 @@ class FindTask(NamedTuple):
     reference: SortedReference
     run: SortedRun
     """Of the referring table's rows."""
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingKey, ...]
     refused: str
     bad_rows_max: int
 
@@ -84,7 +85,7 @@ def references_of(layout: Layout, tables: Mapping[int, Table]) -> tuple[SortedRe
     return tuple(_reference(layout, each, tables[each.target]) for each in enforced(layout))
 
 
-def _reference(layout: Layout, constraint: Any, target: Table) -> SortedReference:
+def _reference(layout: Layout, constraint: ForeignKey, target: Table) -> SortedReference:
     columns = dict(zip(constraint.target_columns, constraint.columns, strict=True))
     for index in target.indexes:
         if _serves(index, target, set(columns)):
@@ -131,7 +132,7 @@ def tasks_of(
     return made
 
 
-def check_references(task: ReferenceTask, attempt: Attempt) -> tuple[Missing, ...]:
+def check_references(task: ReferenceTask, attempt: Attempt) -> tuple[MissingKey, ...]:
     """The kernel: keys that are not there. Raises ForeignKeyViolation for the first if none is tolerated."""
     place = opened(task.place)
     referring = read_runs(place.lake, task.runs, task.lo, task.hi)
@@ -145,9 +146,11 @@ def check_references(task: ReferenceTask, attempt: Attempt) -> tuple[Missing, ..
     layout = layout_of(place, task.version)
     if not task.bad_rows_max:
         raise _broken(layout, task, missing, where(place.lake, task.names, missing))
-    # Whoever refers to them may have been refused already: of so many keys, others are too many all the same.
+    # Rows that refer to them may have been refused already: of so many keys, the others are too many.
     keys = pc.unique(missing.column(KEY)).to_pylist()[: 2 * task.bad_rows_max + 2]
-    return tuple(Missing(key, f"{_message(layout, task)}: {_not_present(layout, task, key)}") for key in keys)
+    return tuple(
+        MissingKey(key, f"{_message(layout, task)}: {_not_present(layout, task, key)}") for key in keys
+    )
 
 
 def find_referring(task: FindTask, attempt: Attempt) -> list[tuple[Origin, str]]:
@@ -164,7 +167,7 @@ def find_referring(task: FindTask, attempt: Attempt) -> list[tuple[Origin, str]]
     return [(origin_of(rows, at), said[keys[at].as_py()]) for at in places]
 
 
-def _keys_there(place: Opened, task: ReferenceTask, referring: Any) -> Any:
+def _keys_there(place: Opened, task: ReferenceTask, referring: Keys) -> Keys:
     """Keys of the target's index, at least those that are referred to."""
     sought = pc.unique(referring.column(KEY))
     sought = sought.take(pc.array_sort_indices(sought))
@@ -181,7 +184,7 @@ def _meets(file: File, task: ReferenceTask) -> bool:
     return file.last >= task.lo and (task.hi is None or file.first < task.hi)
 
 
-def _in_file(place: Opened, file: File, sought: Any) -> Any:
+def _in_file(place: Opened, file: File, sought: Keys) -> Keys:
     """The keys of a file, of those groups that have one that is sought."""
     known = place.checked.footer(file)
     ends = [*known.firsts[1:], file.last + b"\0"]
@@ -195,7 +198,7 @@ def _in_file(place: Opened, file: File, sought: Any) -> Any:
     return place.checked.read_groups(file, groups, [KEY]).column(KEY).combine_chunks()
 
 
-def _in_store(place: Opened, task: ReferenceTask) -> tuple[Any, Any]:
+def _in_store(place: Opened, task: ReferenceTask) -> tuple[Keys, Bools]:
     """Keys that the delta has, and those that it has removed."""
     keyspace = place.store.keyspace
     head = keyspace.head(task.manifest.table, task.manifest.index)
@@ -210,7 +213,7 @@ def _in_store(place: Opened, task: ReferenceTask) -> tuple[Any, Any]:
     return pa.array(written, pa.binary()), pa.array(removed, pa.binary())
 
 
-def _broken(layout: Layout, task: ReferenceTask, missing: Any, place: str) -> ForeignKeyViolation:
+def _broken(layout: Layout, task: ReferenceTask, missing: Keys, place: str) -> ForeignKeyViolation:
     key = missing.column(KEY)[0].as_py()
     return ForeignKeyViolation(
         _message(layout, task),

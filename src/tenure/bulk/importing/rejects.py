@@ -60,7 +60,7 @@ class RejectsFile:
                 self._write(rejects)
             yield
         except BaseException:
-            if is_given_up():  # whoever took it back may have looked before this run wrote it
+            if is_given_up():  # the revert may have looked for it before this run wrote it
                 self.delete()
             raise
 

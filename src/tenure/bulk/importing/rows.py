@@ -5,7 +5,7 @@
 As `table.write` does it for one row, in the same order and with the same words; here a column at a time
 wherever that can be. A row that is refused is left out, with the reason.
 
-Walk: `importing.sorting` makes a `Rows` per split and calls `complete` for each batch.
+Walk: `importing.sorting` makes a `RowCompleter` per split and calls `complete` for each batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tenure.base.errors import UserError
-from tenure.bulk.importing.defaults import Defaults, held
+from tenure.bulk.importing.defaults import Defaults, as_column
 from tenure.bulk.importing.vectors import truths
 from tenure.catalog.descriptors.definitions import Expression
 from tenure.expr.functions.function import Context
@@ -24,10 +24,11 @@ from tenure.expr.tree.compiled import Evaluate
 from tenure.expr.tree.expressions import decode
 from tenure.expr.types.datatype import Datum
 from tenure.pipeline.reading.tasks import ReadBatch, Reject
+from tenure.table.arrays import Bools, Column, Rows
 from tenure.table.arrow import packed
 from tenure.table.columns import CompiledColumn, row_text
 from tenure.table.lake.format import REST, name_of
-from tenure.table.packing import pack, unpack_columns
+from tenure.table.packing import Packed, pack, unpack_columns
 from tenure.table.rows import Layout
 
 
@@ -39,7 +40,7 @@ class RowBatch(NamedTuple):
     """By row, and by column id, packed: what the columns cannot hold."""
     lines: Any
 
-    def rest_array(self) -> Any:
+    def rest_array(self) -> Column:
         """Of Arrow's type for nothing, which takes no space, if there is none."""
         rows = len(self.lines)
         if not self.rest:
@@ -47,14 +48,14 @@ class RowBatch(NamedTuple):
         made = [pack(self.rest[row]) if self.rest.get(row) else None for row in range(rows)]
         return pa.array(made, pa.binary())
 
-    def without(self, is_bad: Any) -> "RowBatch":
+    def without(self, is_bad: Bools) -> "RowBatch":
         kept = pa.array(~is_bad)
         columns = {id: column.filter(kept) for id, column in self.columns.items()}
         places = np.cumsum(~is_bad) - 1
         rest = {int(places[row]): values for row, values in self.rest.items() if not is_bad[row]}
         return RowBatch(columns, rest, self.lines[~is_bad])
 
-    def is_null(self, id: int) -> Any:
+    def is_null(self, id: int) -> Bools:
         """A mask: rows that have no value of a column, in its array or beside it."""
         mask = np.array(self.columns[id].is_null())
         for row, values in self.rest.items():
@@ -80,7 +81,7 @@ class Condition(NamedTuple):
     evaluate: Evaluate
 
 
-class Rows:
+class RowCompleter:
     def __init__(self, layout: Layout, defaults: Defaults, context: Context) -> None:
         self._layout = layout
         self._columns = {id: layout.columns[id] for id in layout.public}
@@ -114,7 +115,7 @@ class Rows:
                     rest.setdefault(row, {})[id] = value
         return RowBatch(columns, rest, read.lines)
 
-    def _generate(self, batch: RowBatch, file: str) -> tuple[Any, list[Reject]]:
+    def _generate(self, batch: RowBatch, file: str) -> tuple[Bools, list[Reject]]:
         is_bad = np.zeros(len(batch.lines), bool)
         rejects: list[Reject] = []
         if not self._generated:
@@ -125,7 +126,7 @@ class Rows:
             made = []
             for row, values in enumerate(rows):
                 made.append(self._generated_value(kept, values, row, batch, file, is_bad, rejects))
-            batch.columns[kept.id], beside = held(kept, made)
+            batch.columns[kept.id], beside = as_column(kept, made)
             for row, value in beside.items():
                 batch.rest.setdefault(row, {})[kept.id] = value
         return is_bad, rejects
@@ -137,9 +138,9 @@ class Rows:
         row: int,
         batch: RowBatch,
         file: str,
-        is_bad: Any,
+        is_bad: Bools,
         rejects: list[Reject],
-    ) -> Any:
+    ) -> Packed:
         assert kept.generated is not None
         try:
             return kept.type.pack(kept.type.accept(kept.generated(values, self.context)))
@@ -152,7 +153,7 @@ class Rows:
 
     # ── every row obeys ────────────────────────────────────────────────────────────────────────
 
-    def _nulls(self, batch: RowBatch, file: str) -> tuple[Any, list[Reject]]:
+    def _nulls(self, batch: RowBatch, file: str) -> tuple[Bools, list[Reject]]:
         is_bad = np.zeros(len(batch.lines), bool)
         rejects: list[Reject] = []
         for kept in self._columns.values():
@@ -167,7 +168,7 @@ class Rows:
             is_bad |= found
         return is_bad, rejects
 
-    def _checks(self, batch: RowBatch, file: str) -> tuple[Any, list[Reject]]:
+    def _checks(self, batch: RowBatch, file: str) -> tuple[Bools, list[Reject]]:
         is_bad = np.zeros(len(batch.lines), bool)
         rejects: list[Reject] = []
         for check in self._layout.checks:
@@ -185,8 +186,8 @@ class Rows:
         return is_bad, rejects
 
     def _one_by_one(
-        self, batch: RowBatch, file: str, evaluate: Evaluate, is_bad: Any, rejects: list[Reject]
-    ) -> Any:
+        self, batch: RowBatch, file: str, evaluate: Evaluate, is_bad: Bools, rejects: list[Reject]
+    ) -> Column:
         """A condition that fails with some rows, such as by a division by zero: those are refused for it."""
         made: list[Any] = []
         rows = batch.values(list(self._columns.values()), range(len(batch.lines)))
@@ -202,7 +203,7 @@ class Rows:
         return pa.array(made, pa.bool_())
 
     def _refused(
-        self, batch: RowBatch, file: str, found: Any, column: str, reason: str, sqlstate: str
+        self, batch: RowBatch, file: str, found: Bools, column: str, reason: str, sqlstate: str
     ) -> list[Reject]:
         rows = np.flatnonzero(found).tolist()
         if not rows:
@@ -224,7 +225,7 @@ def holds(
     evaluate: Evaluate,
     columns: Mapping[int, CompiledColumn],
     context: Context,
-) -> Any:
+) -> Column:
     """Whether a condition holds for each row: a boolean array, NULL where it is neither."""
     rows = len(batch.lines)
     if not batch.rest:
@@ -236,7 +237,7 @@ def holds(
     return pa.array([evaluate(row, context) for row in values], pa.bool_())
 
 
-def rest_of(table: Any, name: str = REST) -> dict[int, dict[int, Any]]:
+def rest_of(table: Rows, name: str = REST) -> dict[int, dict[int, Packed]]:
     """What the columns of rows could not hold, by row and column id."""
     if name not in table.schema.names or table.column(name).null_count == len(table):
         return {}

@@ -16,9 +16,9 @@ from tenure.bulk.importing.duplicate_keys import ImportRules
 from tenure.bulk.importing.first_pass import SurveyedInput
 from tenure.bulk.importing.names import write_names, write_refused
 from tenure.bulk.importing.passes import MERGING, REFERRING, ImportTable, Pass
-from tenure.bulk.importing.references import FindTask, Missing, ReferenceTask
+from tenure.bulk.importing.references import FindTask, MissingKey, ReferenceTask
 from tenure.bulk.importing.rejects import reject_of
-from tenure.bulk.importing.sorting import Sorted, SortedReference
+from tenure.bulk.importing.sorting import SortedReference, SortedSplits
 from tenure.bulk.phases import Part, part_of
 from tenure.kv.snapshot import Snapshot
 from tenure.pipeline.merge import MergedIndex, MergeRequest, merge
@@ -57,7 +57,7 @@ class SecondPass:
     def delete_scratch(self) -> None:
         self._lake.files.delete([self._names, *filter(None, [self._refused])])
 
-    def _each(self) -> Iterator[tuple[ImportTable, list[Sorted], int]]:
+    def _each(self) -> Iterator[tuple[ImportTable, list[SortedSplits], int]]:
         tables = self._input.tables
         return zip(tables, self._input.found, range(len(tables)), strict=True)
 
@@ -72,7 +72,7 @@ class SecondPass:
     # ── indexes ────────────────────────────────────────────────────────────────────────────────
 
     def _merge(
-        self, snapshot: Snapshot, table: ImportTable, results: Sequence[Sorted], part: Part
+        self, snapshot: Snapshot, table: ImportTable, results: Sequence[SortedSplits], part: Part
     ) -> list[MergedIndex]:
         if not any(result.rows for result in results):
             return []
@@ -116,7 +116,9 @@ class SecondPass:
                     bad |= self._referring(table, results, reference, missing)
         return bad
 
-    def _reference_tasks(self, table: ImportTable, results: Sequence[Sorted]) -> Iterator[ReferenceTask]:
+    def _reference_tasks(
+        self, table: ImportTable, results: Sequence[SortedSplits]
+    ) -> Iterator[ReferenceTask]:
         """As of now: nothing of what was there when the table went offline can have been deleted."""
         snapshot = self._lake.store.snapshot()
         for reference in table.references:
@@ -138,9 +140,9 @@ class SecondPass:
     def _referring(
         self,
         table: ImportTable,
-        results: Sequence[Sorted],
+        results: Sequence[SortedSplits],
         reference: SortedReference,
-        missing: list[Missing],
+        missing: list[MissingKey],
     ) -> dict[Origin, Refused]:
         """All rows that refer to these keys: of each the first pass kept only one."""
         tolerated = self._common.tolerated(table)

@@ -26,7 +26,7 @@ from tenure.base.errors import BadInput
 from tenure.bulk.importing.defaults import Blocks, Defaults, RowNumbers, random_uuid
 from tenure.bulk.importing.inputs import Split, StatementFacts, zone_of
 from tenure.bulk.importing.rejects import too_many
-from tenure.bulk.importing.rows import RowBatch, Rows, holds
+from tenure.bulk.importing.rows import RowBatch, RowCompleter, holds
 from tenure.catalog.descriptors.definitions import ForeignKey, Table
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.expr.functions.function import Context
@@ -49,6 +49,7 @@ from tenure.pipeline.runs import (
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import Files
+from tenure.table.arrays import Column, Keys, Rows
 from tenure.table.arrow import is_opaque
 from tenure.table.compiled_index import CompiledIndex
 from tenure.table.key_arrays import KeyColumn, entry_arrays, key_array, key_columns, number_column, too_long
@@ -86,7 +87,7 @@ class SortTask(NamedTuple):
     bad_rows_max: int
 
 
-class Sorted(NamedTuple):
+class SortedSplits(NamedTuple):
     rows: int
     indexes: dict[int, tuple[SortedRun, ...]]
     references: dict[int, tuple[SortedRun, ...]]
@@ -94,11 +95,11 @@ class Sorted(NamedTuple):
     rejects: tuple[Reject, ...]
 
 
-def sort_split(task: SortTask, attempt: Attempt) -> Sorted:
+def sort_split(task: SortTask, attempt: Attempt) -> SortedSplits:
     """The kernel."""
     place = opened(task.place)
     layout = layout_of(place, task.version)
-    rows = _rows(place, task, layout)
+    rows = _row_completer(place, task, layout)
     chunks = _Chunks(
         place.lake, f"{task.place.tenant}/scratch/{attempt.name}", layout, task.references, rows.context
     )
@@ -116,7 +117,7 @@ def sort_split(task: SortTask, attempt: Attempt) -> Sorted:
             error.detail = error.detail or error.where
             raise
     chunks.write()
-    return Sorted(
+    return SortedSplits(
         chunks.rows,
         {id: tuple(runs) for id, runs in chunks.indexes.items()},
         {id: tuple(runs) for id, runs in chunks.references.items()},
@@ -129,7 +130,7 @@ def layout_of(place: Opened, version: TableVersion) -> Layout:
     return Layouts(place.store.keyspace).of(version.table, enums.__getitem__)
 
 
-def _rows(place: Opened, task: SortTask, layout: Layout) -> Rows:
+def _row_completer(place: Opened, task: SortTask, layout: Layout) -> RowCompleter:
     env = SystemEnv()
     facts = task.facts
     numbers = RowNumbers(task.version.table.version, task.first_row)
@@ -145,10 +146,12 @@ def _rows(place: Opened, task: SortTask, layout: Layout) -> Rows:
         sequences=blocks,
         session={"user": facts.user, "session_user": facts.user, "database": facts.database},
     )
-    return Rows(layout, Defaults(env, context, numbers, blocks), context)
+    return RowCompleter(layout, Defaults(env, context, numbers, blocks), context)
 
 
-def _with_short_keys(layout: Layout, batch: RowBatch, file: str, rows: Rows) -> tuple[RowBatch, list[Reject]]:
+def _with_short_keys(
+    layout: Layout, batch: RowBatch, file: str, rows: RowCompleter
+) -> tuple[RowBatch, list[Reject]]:
     """Without rows that an index cannot hold. Only long values make long keys, so most are not looked at."""
     is_bad = np.zeros(len(batch.lines), bool)
     rejects: list[Reject] = []
@@ -174,7 +177,7 @@ def _may_be_long(layout: Layout, index: CompiledIndex, batch: RowBatch) -> bool:
     )
 
 
-def _longest(kind: Type, column: Any) -> int:
+def _longest(kind: Type, column: Column) -> int:
     """How many bytes of a key a column's values take at most."""
     if not pa.types.is_string(column.type) and not pa.types.is_binary(column.type):
         return FIXED_BYTES_MAX
@@ -183,7 +186,7 @@ def _longest(kind: Type, column: Any) -> int:
     return FIXED_BYTES_MAX + grows * (pc.max(pc.binary_length(column)).as_py() or 0)
 
 
-def _keys(layout: Layout, index: CompiledIndex, batch: RowBatch) -> Any:
+def _keys(layout: Layout, index: CompiledIndex, batch: RowBatch) -> Keys:
     rest = batch.rest_array() if batch.rest else None
     parts = key_columns(index)
     if index.is_primary:
@@ -221,12 +224,12 @@ class _Chunks:
         if self._size >= CHUNK_BYTES:
             self.write()
 
-    def _gather(self, name: str, rows: Any) -> None:
+    def _gather(self, name: str, rows: Rows) -> None:
         if len(rows):
             self._tables.setdefault(name, []).append(rows)
             self._size += rows.nbytes
 
-    def _of_index(self, index: CompiledIndex, batch: RowBatch, source: int) -> Any:
+    def _of_index(self, index: CompiledIndex, batch: RowBatch, source: int) -> Rows:
         if index.is_primary:
             columns = {name_of(id): column for id, column in sorted(batch.columns.items())}
             rows = pa.table({**columns, REST: batch.rest_array(), **_origin(batch, source)})
@@ -249,14 +252,14 @@ class _Chunks:
         self._tables = {}
         self._size = 0
 
-    def _sorted(self, name: str, rows: Any) -> Any:
+    def _sorted(self, name: str, rows: Rows) -> Rows:
         if KEY in rows.column_names:
             return in_order(evened(rows))
         index = self._layout.indexes[int(name[1:])]
         return evened(_with_keys(index, in_order(rows, number_column(index))))
 
 
-def _with_keys(index: CompiledIndex, rows: Any) -> Any:
+def _with_keys(index: CompiledIndex, rows: Rows) -> Rows:
     columns = {part.column: rows.column(name_of(part.column)) for part in key_columns(index)}
     return rows.add_column(0, KEY, key_array(key_columns(index), columns, rows.column(REST)))
 
@@ -269,7 +272,7 @@ def within_index(layout: Layout, index: CompiledIndex, batch: RowBatch, context:
     return batch.without(~np.asarray(is_within.fill_null(False)))
 
 
-def entries_of(layout: Layout, index: CompiledIndex, batch: RowBatch) -> dict[str, Any]:
+def entries_of(layout: Layout, index: CompiledIndex, batch: RowBatch) -> dict[str, Column]:
     """What a secondary index has of rows: keys, and of a unique one where the rows are."""
     rest = batch.rest_array() if batch.rest else None
     primary = key_columns(layout.indexes[index.primary])
@@ -277,12 +280,12 @@ def entries_of(layout: Layout, index: CompiledIndex, batch: RowBatch) -> dict[st
     return {KEY: made.keys, PRIMARY_KEY: made.primary} if index.is_unique else {KEY: made.keys}
 
 
-def _origin(batch: RowBatch, source: int) -> dict[str, Any]:
+def _origin(batch: RowBatch, source: int) -> dict[str, Column]:
     sources = pa.array(np.full(len(batch.lines), source, np.int32))
     return {SOURCE: sources, LINE: pa.array(batch.lines, pa.int64())}
 
 
-def _of_reference(reference: SortedReference, batch: RowBatch, source: int) -> Any:
+def _of_reference(reference: SortedReference, batch: RowBatch, source: int) -> Rows:
     """The keys that rows refer to; one with a NULL refers to nothing."""
     is_nothing = np.zeros(len(batch.lines), bool)
     for id in reference.constraint.columns:
@@ -297,7 +300,7 @@ def _of_reference(reference: SortedReference, batch: RowBatch, source: int) -> A
     return _distinct(in_order(rows))
 
 
-def _distinct(rows: Any) -> Any:
+def _distinct(rows: Rows) -> Rows:
     again = doubled(keys_of(rows))
     if not len(again):
         return rows

@@ -13,7 +13,7 @@ Walk: `importing.rows` asks `truths` for each condition and batch.
 
 from collections.abc import Mapping
 from functools import reduce
-from typing import Any
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr.tree.expressions import And, Call, Cast, ColumnRef, Const, InList, IsNull, Node, Not, Or
 from tenure.expr.types.type_names import type_of
+from tenure.table.arrays import Column
 from tenure.table.arrow import Unrepresentable, array, is_opaque
 
 _SIGNS = {
@@ -31,6 +32,9 @@ _SIGNS = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
+Value: TypeAlias = pa.Array | pa.Scalar
+"""Of each row, or one for all."""
+
 _INTS = ("int2", "int4", "int8")
 _SAME = ("text", "bytea", "uuid", "time", "date", "timestamp", "timestamptz", "numeric", "bool")
 """Families that are compared as they stand with their own kind."""
@@ -42,7 +46,7 @@ class NotSimple(Exception):
     """The condition has something that is not here."""
 
 
-def truths(tree: Node, columns: Mapping[int, Any], rows: int) -> Any:
+def truths(tree: Node, columns: Mapping[int, Column], rows: int) -> Column | None:
     """A boolean array, NULL where unknown; None if the condition is not simple, or a value is odd."""
     try:
         made = _array(_value(tree, columns), rows)
@@ -51,11 +55,11 @@ def truths(tree: Node, columns: Mapping[int, Any], rows: int) -> Any:
     return made if pa.types.is_boolean(made.type) else None
 
 
-def _array(value: Any, rows: int) -> Any:
+def _array(value: Value, rows: int) -> Column:
     return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
 
 
-def _value(tree: Node, columns: Mapping[int, Any]) -> Any:
+def _value(tree: Node, columns: Mapping[int, Column]) -> Value:
     match tree:
         case ColumnRef():
             return columns[tree.column]
@@ -82,7 +86,7 @@ def _value(tree: Node, columns: Mapping[int, Any]) -> Any:
     raise NotSimple
 
 
-def _constant(tree: Const) -> Any:
+def _constant(tree: Const) -> Value:
     if tree.type.enum:
         raise NotSimple
     kind = type_of(tree.type)
@@ -93,7 +97,7 @@ def _constant(tree: Const) -> Any:
     return array(kind, [tree.packed])[0]
 
 
-def _widened(tree: Cast, columns: Mapping[int, Any]) -> Any:
+def _widened(tree: Cast, columns: Mapping[int, Column]) -> Value:
     """A whole number as a larger one, and a text that keeps its length, are what they were."""
     inner = _value(tree.operand, columns)
     if tree.type in (TypeRef("int4"), TypeRef("int8")) and pa.types.is_integer(inner.type):
@@ -107,7 +111,7 @@ def _widened(tree: Cast, columns: Mapping[int, Any]) -> Any:
     raise NotSimple
 
 
-def _called(tree: Call, columns: Mapping[int, Any]) -> Any:
+def _called(tree: Call, columns: Mapping[int, Column]) -> Value:
     if tree.function in _LENGTHS:
         return pc.utf8_length(_value(tree.arguments[0], columns))
     if len(tree.arguments) != 2:
@@ -116,7 +120,7 @@ def _called(tree: Call, columns: Mapping[int, Any]) -> Any:
     return _compared(tree.function, left, right)
 
 
-def _compared(function: str, left: Any, right: Any) -> Any:
+def _compared(function: str, left: Value, right: Value) -> Column:
     name, _, families = function.rstrip(")").partition("(")
     one, _, other = families.partition(",")
     is_fit = (one in _INTS and other in _INTS) or (one == other and one in _SAME)
@@ -125,5 +129,5 @@ def _compared(function: str, left: Any, right: Any) -> Any:
     return _SIGNS[name](left, right)
 
 
-def _is_float(value: Any) -> bool:
+def _is_float(value: Value) -> bool:
     return bool(pa.types.is_floating(value.type))

@@ -17,7 +17,6 @@ Walk: `reading.parquet_rows` asks `is_taken` for each column of a file, then `co
 """
 
 from datetime import tzinfo
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +27,7 @@ from tenure.expr.types.numbers import NumericType
 from tenure.pipeline.reading import quick_times
 from tenure.pipeline.reading.convert import Converted, Fault, convert
 from tenure.pipeline.reading.quick import mask, without
+from tenure.table.arrays import Bools, Column
 from tenure.table.arrow import arrow_type
 
 _INTS, _FLOATS = ("int2", "int4", "int8"), ("float4", "float8")
@@ -35,7 +35,7 @@ _NUMBER_OUT = Fault("22003", "value out of range")
 _NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
 
 
-def is_taken(kind: Type, given: Any) -> bool:
+def is_taken(kind: Type, given: pa.DataType) -> bool:
     """Whether a column of the type can be read from what is of the Arrow type `given`."""
     given = _plain(given)
     if pa.types.is_string(given) or pa.types.is_null(given):
@@ -45,7 +45,7 @@ def is_taken(kind: Type, given: Any) -> bool:
     return kind.family in _families(given)
 
 
-def _families(given: Any) -> tuple[str, ...]:
+def _families(given: pa.DataType) -> tuple[str, ...]:
     is_ = pa.types
     if is_.is_integer(given):
         return (*_INTS, *_FLOATS, "numeric")
@@ -66,7 +66,7 @@ def _families(given: Any) -> tuple[str, ...]:
     return ()
 
 
-def _plain(given: Any) -> Any:
+def _plain(given: Column) -> Column:
     """The type without what is only another way to store it."""
     is_ = pa.types
     if isinstance(given, pa.BaseExtensionType):
@@ -80,7 +80,7 @@ def _plain(given: Any) -> Any:
     return given
 
 
-def converted(kind: Type, given: Any, zone: tzinfo) -> Converted:
+def converted(kind: Type, given: Column, zone: tzinfo) -> Converted:
     if isinstance(given.type, pa.BaseExtensionType):
         given = given.storage
     given = given.cast(_plain(given.type))
@@ -105,7 +105,7 @@ def converted(kind: Type, given: Any, zone: tzinfo) -> Converted:
     return Converted(given.cast(to), {}, {})
 
 
-def _float(given: Any, to: Any) -> Converted:
+def _float(given: Column, to: pa.DataType) -> Converted:
     """Rounded to 32 bits, a number must not become infinite or zero."""
     if to != pa.float32() or given.type != pa.float64():
         return Converted(given.cast(to), {}, {})
@@ -117,13 +117,13 @@ def _float(given: Any, to: Any) -> Converted:
     return _faulty(made, is_out, _NUMBER_OUT)
 
 
-def _date(given: Any) -> Converted:
+def _date(given: Column) -> Converted:
     days = given.cast(pa.date32(), safe=False)
     made, is_out = quick_times.dates_within(days)
     return _faulty(made, is_out, Fault("22008", "date out of range"))
 
 
-def _time(kind: Any, given: Any) -> Converted:
+def _time(kind: Type, given: Column) -> Converted:
     """Counted in microseconds, halves rounded up; then as if it had been read from text."""
     nanos = _NANOS[given.type.unit]
     counts = given.view(pa.int32() if given.type.bit_width == 32 else pa.int64()).cast(pa.int64())
@@ -141,10 +141,10 @@ def _time(kind: Any, given: Any) -> Converted:
     return _faulty(made, is_out, Fault("22008", "timestamp out of range"))
 
 
-def _uuid(given: Any) -> Converted:
+def _uuid(given: Column) -> Converted:
     is_out = mask(pc.not_equal(pc.binary_length(given), 16))
     return _faulty(without(given, is_out), is_out, Fault("22P03", "a uuid has 16 bytes"))
 
 
-def _faulty(made: Any, is_out: Any, fault: Fault) -> Converted:
+def _faulty(made: Column, is_out: Bools, fault: Fault) -> Converted:
     return Converted(made, dict.fromkeys(np.flatnonzero(is_out).tolist(), fault), {})

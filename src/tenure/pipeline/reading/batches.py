@@ -12,6 +12,7 @@ import pyarrow as pa
 from tenure.base.errors import BadInput
 from tenure.pipeline.reading.convert import Converted, Fault, convert
 from tenure.pipeline.reading.tasks import RAW_LENGTH_MAX, ReadBatch, ReadTask, Reject, refused
+from tenure.table.arrays import Column, Int64s, Rows
 from tenure.table.packing import pack
 
 
@@ -32,8 +33,12 @@ class Batches:
         self._rows = 0
         self._rejects = 0
 
-    def made(
-        self, texts: Sequence[Any], lines: Any, raw: Callable[[int], bytes], found: Sequence[Refusal] = ()
+    def from_texts(
+        self,
+        texts: Sequence[Column],
+        lines: Int64s,
+        raw: Callable[[int], bytes],
+        found: Sequence[Refusal] = (),
     ) -> ReadBatch:
         """Of columns of text in the order of the targets; `raw` gives a row's record, for a reject."""
         zone = self._task.zone
@@ -46,7 +51,7 @@ class Batches:
     def of(
         self,
         columns: Sequence[Converted],
-        lines: Any,
+        lines: Int64s,
         raw: Callable[[int], bytes],
         found: Sequence[Refusal] = (),
     ) -> ReadBatch:
@@ -95,7 +100,7 @@ class Batches:
         return rejects
 
 
-def _table(task: ReadTask, columns: Sequence[Converted]) -> Any:
+def _table(task: ReadTask, columns: Sequence[Converted]) -> Rows:
     arrays = {f"c{each.column}": made.array for each, made in zip(task.targets, columns, strict=True)}
     rest: dict[int, dict[int, Any]] = {}
     for target, made in zip(task.targets, columns, strict=True):

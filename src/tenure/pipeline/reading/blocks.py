@@ -12,13 +12,14 @@ Walk: `reading.csv_rows` and `reading.ndjson_rows` read what `blocks` gives; `re
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tenure.base.errors import BadInput
 from tenure.pipeline.reading.streams import Stream
 from tenure.pipeline.reading.tasks import MiB
+from tenure.table.arrays import Bools, Int64s
 
 BLOCK_BYTES = 4 * MiB
 """Read at a time: large enough for whole arrays to pay, small enough for ten copies of it."""
@@ -65,17 +66,17 @@ class RecordBlock:
         return self.records - (not self.is_whole)
 
     @cached_property
-    def ends(self) -> Any:
+    def ends(self) -> Int64s:
         """Where each record ends: at its newline, or at the end of the data."""
         return self._ends_and_lines[0]
 
     @cached_property
-    def lines(self) -> Any:
+    def lines(self) -> Int64s:
         """On which line each record starts."""
         return self._ends_and_lines[1]
 
     @cached_property
-    def _ends_and_lines(self) -> tuple[Any, Any]:
+    def _ends_and_lines(self) -> tuple[Int64s, Int64s]:
         places = marks(self.data, self.signs.newline)
         is_outside = ~inside(self.data, self.signs, places)
         ends, ordinals = places[is_outside], np.flatnonzero(is_outside)
@@ -127,7 +128,7 @@ def _end_of_records(data: bytes, signs: Signs) -> int:
     return int(outside[-1]) + 1 if len(outside) else 0
 
 
-def marks(data: bytes, sign: bytes) -> Any:
+def marks(data: bytes, sign: bytes) -> Int64s:
     return np.flatnonzero(np.frombuffer(data, np.uint8) == sign[0])
 
 
@@ -136,7 +137,7 @@ def count(data: bytes, sign: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(data, np.uint8) == sign[0]))
 
 
-def inside(data: bytes, signs: Signs, places: Any) -> Any:
+def inside(data: bytes, signs: Signs, places: Int64s) -> Bools:
     """Which of these places, in their order, lie between quotes."""
     if not signs.quote or signs.quote not in data:
         return np.zeros(len(places), bool)
@@ -144,7 +145,8 @@ def inside(data: bytes, signs: Signs, places: Any) -> Any:
         edges = np.array(_edges(data, signs), np.int64)
     else:
         edges = marks(data, signs.quote)
-    return np.searchsorted(edges, places, side="left") % 2 == 1
+    is_inside: Bools = np.searchsorted(edges, places, side="left") % 2 == 1
+    return is_inside
 
 
 def _edges(data: bytes, signs: Signs) -> list[int]:

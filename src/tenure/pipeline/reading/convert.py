@@ -26,6 +26,7 @@ from tenure.expr.types.enums import EnumOf
 from tenure.expr.types.numbers import NumericType
 from tenure.pipeline.reading import quick_numbers, quick_texts, quick_times
 from tenure.pipeline.reading.quick import Quick
+from tenure.table.arrays import Bools, Column
 from tenure.table.arrow import array, arrow_type, is_decimal, is_opaque
 
 REASON_LENGTH_MAX = 1024
@@ -47,7 +48,7 @@ class Converted(NamedTuple):
     """Packed values by row that their Arrow type cannot hold: NaN of a numeric."""
 
 
-def convert(kind: Type, texts: Any, zone: tzinfo = UTC) -> Converted:
+def convert(kind: Type, texts: Column, zone: tzinfo = UTC) -> Converted:
     """Texts, NULL where there is none, as values of a type; `zone` is the session's."""
     made, refused = _quick(kind, texts, zone)
     if not refused.any():
@@ -55,7 +56,7 @@ def convert(kind: Type, texts: Any, zone: tzinfo = UTC) -> Converted:
     return _one_by_one(kind, texts, zone, made, refused)
 
 
-def _quick(kind: Type, texts: Any, zone: tzinfo) -> Quick:
+def _quick(kind: Type, texts: Column, zone: tzinfo) -> Quick:
     way = _WAYS.get(kind.family)
     if isinstance(kind, EnumOf):
         return quick_texts.enums(kind, texts)
@@ -86,11 +87,12 @@ _WAYS: dict[str, Callable[[Any, Any], Quick]] = {
 }
 
 
-def _is_valid(texts: Any) -> Any:
-    return texts.is_valid().to_numpy(zero_copy_only=False)
+def _is_valid(texts: Column) -> Bools:
+    is_valid: Bools = texts.is_valid().to_numpy(zero_copy_only=False)
+    return is_valid
 
 
-def _one_by_one(kind: Type, texts: Any, zone: tzinfo, made: Any, refused: Any) -> Converted:
+def _one_by_one(kind: Type, texts: Column, zone: tzinfo, made: Column, refused: Bools) -> Converted:
     rows = np.flatnonzero(refused)
     packed: list[Any] = []
     faults: dict[int, Fault] = {}

@@ -15,7 +15,6 @@ their values.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +36,7 @@ from tenure.pipeline.reading.tasks import (
     TargetColumn,
     encoding_fault,
 )
+from tenure.table.arrays import Column
 
 NULL = "\\N"
 RAW_BYTES = 2048
@@ -57,7 +57,7 @@ def read_copy(task: ReadTask, open_input: OpenInput) -> Iterator[ReadBatch]:
 def _batch(batches: Batches, block: RecordBlock, task: ReadTask) -> ReadBatch:
     cut = _fields(block, task.targets, task.limits)
     rows = np.arange(block.records) if cut.rows is None else cut.rows
-    return batches.made(
+    return batches.from_texts(
         cut.columns,
         rows + block.line,  # each record is a line
         lambda row: block.record(int(rows[row]), RAW_BYTES),
@@ -92,7 +92,7 @@ def _are_escapes_usual(data: bytes) -> bool:
     return b"\\\t" not in data.replace(b"\\\\", b"") and b"\\\n" not in data.replace(b"\\\\", b"")
 
 
-def _parsed(data: bytes, width: int) -> Sequence[Any] | None:
+def _parsed(data: bytes, width: int) -> Sequence[Column] | None:
     """None if not all records have as many fields as there are columns."""
     names = [str(place) for place in range(width)]
     try:
@@ -112,7 +112,7 @@ def _parsed(data: bytes, width: int) -> Sequence[Any] | None:
     return [column.combine_chunks() for column in table.columns]
 
 
-def _read(texts: Any) -> Any:
+def _read(texts: Column) -> Column:
     """With backslashes read, in those that have any."""
     escaped = pc.fill_null(pc.match_substring(texts, "\\"), False)
     if not pc.any(escaped).as_py():
@@ -120,7 +120,7 @@ def _read(texts: Any) -> Any:
     return pc.replace_with_mask(texts, escaped, _unescaped(texts.filter(escaped)))
 
 
-def _unescaped(texts: Any) -> Any:
+def _unescaped(texts: Column) -> Column:
     """What pg_dump writes is read as whole arrays; NUL, which no text has, keeps the place of a backslash."""
     read = pc.replace_substring(texts, "\\\\", "\0")
     for sign, meant in _USUAL.items():

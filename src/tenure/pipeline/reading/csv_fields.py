@@ -26,6 +26,7 @@ from tenure.pipeline.reading.batches import Refusal
 from tenure.pipeline.reading.blocks import RecordBlock, inside, marks
 from tenure.pipeline.reading.convert import Fault
 from tenure.pipeline.reading.tasks import RAW_LENGTH_MAX, Csv, ReadTask, encoding_fault
+from tenure.table.arrays import Column
 
 BAD_COPY = "22P04"
 _UNQUOTED_NEWLINE = Fault(BAD_COPY, "unquoted newline found in data")
@@ -102,7 +103,7 @@ def _are_endings_usual(block: RecordBlock, ending: bytes) -> bool:
     return bool(np.array_equal(returns + 1, block.ends[: block.terminated]))
 
 
-def _parsed(data: bytes, format: Csv, width: int) -> Sequence[Any] | None:
+def _parsed(data: bytes, format: Csv, width: int) -> Sequence[Column] | None:
     """None if not all records have as many fields as there are columns."""
     names = [str(place) for place in range(width)]
     try:
@@ -129,7 +130,7 @@ def _parsed(data: bytes, format: Csv, width: int) -> Sequence[Any] | None:
     return [column.combine_chunks() for column in table.columns]
 
 
-def _has_empty(block: RecordBlock, format: Csv, ending: bytes, columns: Sequence[Any]) -> bool:
+def _has_empty(block: RecordBlock, format: Csv, ending: bytes, columns: Sequence[Column]) -> bool:
     """Whether a record is empty, which Arrow takes for any number of fields, or for nothing."""
     if len(columns[0]) != block.records:
         return True

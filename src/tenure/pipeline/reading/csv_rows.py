@@ -47,7 +47,7 @@ def _batch(batches: Batches, block: RecordBlock, format: Csv, ending: bytes, tas
     cut = fields(block, format, ending, task)
     rows = cut.rows
     if rows is not None:
-        return batches.made(
+        return batches.from_texts(
             cut.columns,
             block.lines[rows],
             lambda row: block.record(int(rows[row]), RAW_LENGTH_MAX),
@@ -55,7 +55,7 @@ def _batch(batches: Batches, block: RecordBlock, format: Csv, ending: bytes, tas
         )
     is_plain = block.terminated == block.newlines
     lines = np.arange(block.line, block.line + block.records) if is_plain else block.lines
-    return batches.made(cut.columns, lines, lambda row: block.record(row, RAW_LENGTH_MAX))
+    return batches.from_texts(cut.columns, lines, lambda row: block.record(row, RAW_LENGTH_MAX))
 
 
 def signs_of(format: Csv, ending: bytes) -> Signs:

@@ -5,7 +5,7 @@ r"""INSERT statements with nothing but constants as batches: what `pg_dump --ins
 The constants are read as text by the types of their columns, as PostgreSQL reads a quoted constant. What is
 anything else than a constant does not match `STATEMENTS`, so it never gets here.
 
-Simplifications: a range of statements is held in memory as a whole; whoever makes ranges sees to it that they
+Simplifications: a range of statements is held in memory as a whole; the scan of the dump sees to it that they
 are short.
 
 Walk: `bulk.dumps.scan` finds statements by `STATEMENTS`; `reading.rows` calls `read_inserts`.
@@ -132,7 +132,9 @@ class _Made:
         columns: Sequence[Sequence[bytes | None]] = list(zip(*self._taken, strict=True))
         texts = [pa.array(each, pa.binary()) for each in columns or [()] * len(self._task.targets)]
         arrays = [each.cast(pa.string()) for each in texts]
-        return batches.made(arrays, np.array(self._lines, np.int64), self._rows.__getitem__, self._refusals)
+        return batches.from_texts(
+            arrays, np.array(self._lines, np.int64), self._rows.__getitem__, self._refusals
+        )
 
 
 def _text(constant: bytes) -> bytes | None:

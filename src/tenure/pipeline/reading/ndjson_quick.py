@@ -20,6 +20,7 @@ from tenure.expr.types.datatype import Type
 from tenure.pipeline.reading.blocks import RecordBlock
 from tenure.pipeline.reading.quick import mask
 from tenure.pipeline.reading.tasks import TargetColumn, encoding_fault
+from tenure.table.arrays import Bools, Column
 
 ReadOdd = Callable[[Type, bytes], str | None]
 """A member's text, where it is more than a plain string or number. Raises ValueError if it is bad."""
@@ -44,7 +45,7 @@ class QuickReader:
             )
             self._decoder = msgspec.json.Decoder(row)
 
-    def columns(self, block: RecordBlock) -> list[Any] | None:
+    def columns(self, block: RecordBlock) -> list[Column] | None:
         """Texts by column; None if the block must be read line by line."""
         if not self._is_able or encoding_fault(block.data):
             return None
@@ -57,7 +58,7 @@ class QuickReader:
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
 
-    def _column(self, kind: Type, raws: list[Any]) -> Any:
+    def _column(self, kind: Type, raws: list[Any]) -> Column:
         unset = msgspec.UNSET
         given = pa.array([None if each is unset else bytes(each) for each in raws], pa.binary())
         given = pc.if_else(pc.equal(given, b"null"), pa.scalar(None, pa.binary()), given)
@@ -70,7 +71,7 @@ class QuickReader:
             plain = pc.replace_with_mask(plain, pa.array(odd), pa.array(encoded, pa.binary()))
         return plain.cast(pa.string())
 
-    def _odd(self, kind: Type, given: Any) -> Any:
+    def _odd(self, kind: Type, given: Column) -> Bools:
         """Objects, arrays, strings with escapes; of a json column, everything."""
         if kind.family in ("json", "jsonb"):
             return mask(given.is_valid())

@@ -2,7 +2,7 @@
 
 A member becomes text, which is read as from CSV: a string is itself, a number and a boolean as they are
 written, an object or array as JSON. A list for a column of an array type becomes an array literal. For a json
-or jsonb column a member is JSON whatever it is. A missing member is NULL, as null is.
+or jsonb column every member is JSON. A missing member is NULL, as null is.
 
 Simplifications: JSON inside a member is written anew, without its spaces; of members with the same
 name the last one counts.
@@ -37,6 +37,7 @@ from tenure.pipeline.reading.tasks import (
     ReadTask,
     encoding_fault,
 )
+from tenure.table.arrays import Column
 
 _BLANK = b" \t\r"
 
@@ -54,7 +55,7 @@ def _batch(batches: Batches, reader: "_Reader", block: RecordBlock) -> ReadBatch
     columns = reader.quick_columns(block)
     if columns is None:
         return _line_by_line(batches, reader, block)
-    return batches.made(columns, np.arange(block.line, block.line + block.records), block.record)
+    return batches.from_texts(columns, np.arange(block.line, block.line + block.records), block.record)
 
 
 def _line_by_line(batches: Batches, reader: "_Reader", block: RecordBlock) -> ReadBatch:
@@ -75,7 +76,7 @@ def _line_by_line(batches: Batches, reader: "_Reader", block: RecordBlock) -> Re
     columns = list(zip(*taken, strict=True)) if taken else [()] * reader.width
     arrays = [pa.array(each, pa.string()) for each in columns]
     places = np.array(rows, np.int64)
-    return batches.made(arrays, places + block.line, lambda row: block.record(rows[row]), refusals)
+    return batches.from_texts(arrays, places + block.line, lambda row: block.record(rows[row]), refusals)
 
 
 class _Number(str):
@@ -102,7 +103,7 @@ class _Reader:
         self.rejects_max = task.rejects_max
         self._quick = QuickReader(task.targets, self._odd, ignores_unknown=format.ignores_unknown)
 
-    def quick_columns(self, block: RecordBlock) -> list[Any] | None:
+    def quick_columns(self, block: RecordBlock) -> list[Column] | None:
         is_short = len(block.data) <= min(self._limits.field_bytes_max, self._limits.row_bytes_max)
         return self._quick.columns(block) if is_short else None
 

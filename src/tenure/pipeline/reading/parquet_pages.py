@@ -2,8 +2,8 @@
 
     column chunk    [dictionary page]  page  page ...     each: a header (Thrift, compact), then its bytes
 
-Whoever reads a page makes room for as many bytes as its header says, at once. The footer has sums of these,
-but whoever writes a file writes those too. So the headers are read first, and pages count as all that is
+A reader of a page makes room for as many bytes as its header says, at once. The footer has sums of these,
+but the file's writer chose those, too. So the headers are read first, and pages count as all that is
 decompressed does: so many bytes at most, and so many for each that goes in. One page is bounded by itself
 as well.
 
@@ -13,7 +13,9 @@ Walk: `reading.parquet_rows` calls `PageSizes.check` before it reads a row group
 """
 
 from collections.abc import Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
+
+import pyarrow.parquet as pq
 
 from tenure.base.errors import BadInput
 from tenure.pipeline.reading.tasks import MiB, ReadTask
@@ -44,7 +46,7 @@ class PageSizes:
         self._read = 0
         self._made = 0
 
-    def check(self, stream: IO[bytes], chunk: Any) -> None:
+    def check(self, stream: IO[bytes], chunk: pq.ColumnChunkMetaData) -> None:
         """Raises BadInput (54000) if a column chunk, with those before it, becomes too large."""
         for page in self._pages(stream, chunk):
             self._read += page.header_bytes + page.compressed_bytes
@@ -62,7 +64,7 @@ class PageSizes:
     def _too_large(self, reason: str) -> BadInput:
         return BadInput(f'file "{self._name}" {reason}', file=self._name, sqlstate="54000")
 
-    def _pages(self, stream: IO[bytes], chunk: Any) -> Iterator[ParquetPage]:
+    def _pages(self, stream: IO[bytes], chunk: pq.ColumnChunkMetaData) -> Iterator[ParquetPage]:
         at = chunk.data_page_offset
         if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < at:
             at = chunk.dictionary_page_offset
@@ -114,7 +116,7 @@ class _Compact:
         self.at = 0
 
     def fields(self, depth: int = 0) -> Iterator[tuple[int, int]]:
-        """Number and kind of each field of a struct; whoever takes one reads or skips its value."""
+        """Number and kind of each field of a struct; the caller reads or skips its value."""
         if depth > DEPTH_MAX:
             raise ValueError("a header is nested too deeply")
         number = 0

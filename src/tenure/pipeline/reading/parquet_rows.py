@@ -10,19 +10,22 @@ Walk: `reading.rows` calls `read_parquet` for some row groups; `reading.splits` 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyarrow import parquet
 
 from tenure.base.errors import BadInput
+from tenure.expr.types.datatype import Type
 from tenure.pipeline.reading.arrow_columns import converted, is_taken
 from tenure.pipeline.reading.batches import Batches
 from tenure.pipeline.reading.convert import Converted, Fault
 from tenure.pipeline.reading.parquet_pages import PageSizes
 from tenure.pipeline.reading.tasks import MiB, OpenInput, ReadBatch, ReadTask
+from tenure.table.arrays import Column
 
 BATCH_ROWS = 64_000
 BATCH_BYTES = 16 * MiB
@@ -62,7 +65,7 @@ def read_parquet(task: ReadTask, open_input: OpenInput) -> Iterator[ReadBatch]:
 
 
 @contextmanager
-def _opened(task: ReadTask, open_input: OpenInput) -> Iterator[Any]:
+def _opened(task: ReadTask, open_input: OpenInput) -> Iterator[pq.ParquetFile]:
     """The file, and its bytes; what the library says of a bad one becomes BadInput."""
     name = task.input.name
     try:
@@ -75,7 +78,7 @@ def _opened(task: ReadTask, open_input: OpenInput) -> Iterator[Any]:
         raise BadInput(f'file "{name}" is no Parquet file, or is damaged: {error}', file=name) from error
 
 
-def _check_size(task: ReadTask, metadata: Any) -> None:
+def _check_size(task: ReadTask, metadata: pq.FileMetaData) -> None:
     limits, name = task.limits, task.input.name
     if metadata.num_rows > limits.rows_max:
         raise BadInput(f"there are more than {limits.rows_max} rows", file=name, sqlstate="54000")
@@ -83,11 +86,11 @@ def _check_size(task: ReadTask, metadata: Any) -> None:
         raise BadInput(f"there are more than {limits.columns_max} columns", file=name, sqlstate="54011")
 
 
-def _texts(schema: Any) -> list[str]:
+def _texts(schema: pa.Schema) -> list[str]:
     return [each.name for each in schema if pa.types.is_string(each.type) or pa.types.is_binary(each.type)]
 
 
-def _check(task: ReadTask, schema: Any) -> None:
+def _check(task: ReadTask, schema: pa.Schema) -> None:
     for target in task.targets:
         places = schema.get_all_field_indices(target.name)
         name = task.input.name
@@ -100,7 +103,7 @@ def _check(task: ReadTask, schema: Any) -> None:
             raise BadInput(reason, file=name, column=target.name, sqlstate="42804")
 
 
-def _chunks(group: Any, wanted: set[str]) -> Iterator[Any]:
+def _chunks(group: pq.RowGroupMetaData, wanted: set[str]) -> Iterator[pq.ColumnChunkMetaData]:
     """Those of columns that are read; a nested one has its name before the first dot."""
     for at in range(group.num_columns):
         chunk = group.column(at)
@@ -108,12 +111,12 @@ def _chunks(group: Any, wanted: set[str]) -> Iterator[Any]:
             yield chunk
 
 
-def _batch_rows(group: Any) -> int:
+def _batch_rows(group: pq.RowGroupMetaData) -> int:
     per_row = group.total_byte_size // max(group.num_rows, 1) + 1
     return max(1, min(BATCH_ROWS, int(BATCH_BYTES // per_row)))
 
 
-def _cuts(batch: Any) -> Iterator[tuple[int, int]]:
+def _cuts(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
     """Starts and lengths, so that the texts of none are longer than a batch may be; or of one row."""
     lengths = np.zeros(batch.num_rows, np.int64)
     for column in batch.columns:
@@ -125,18 +128,18 @@ def _cuts(batch: Any) -> Iterator[tuple[int, int]]:
         yield start, end - start
 
 
-def _lengths(column: Any) -> Any:
+def _lengths(column: Column) -> Column:
     """Of the texts of a dictionary, by row."""
     return pc.binary_length(column.dictionary).cast(pa.int64()).take(column.indices)
 
 
-def _batch(batches: Batches, task: ReadTask, part: Any, line: int) -> ReadBatch:
+def _batch(batches: Batches, task: ReadTask, part: pa.RecordBatch, line: int) -> ReadBatch:
     columns = [_column(task, target.type, part.column(target.name)) for target in task.targets]
     lines = np.arange(line, line + part.num_rows)
     return batches.of(columns, lines, lambda row: b"")
 
 
-def _column(task: ReadTask, kind: Any, given: Any) -> Converted:
+def _column(task: ReadTask, kind: Type, given: Column) -> Converted:
     longest = task.limits.field_bytes_max
     faults: dict[int, Fault] = {}
     if pa.types.is_dictionary(given.type):

@@ -3,24 +3,26 @@
 Walk: `reading.convert` calls the ways in `quick_numbers`, `quick_texts` and `quick_times`, which call this.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from tenure.table.arrays import Bools, Bytes, Column, Int32s
 
 _ROWS_MIN = 16
 """Of so few rows all are refused if one cannot be cast."""
 
 
 class Quick(NamedTuple):
-    array: Any
+    array: Column
     """NULL where refused."""
-    refused: Any
+    refused: Bools
     """A mask; rows without text are never refused."""
 
 
-def cast(texts: Any, to: Any) -> Quick:
+def cast(texts: Column, to: pa.DataType) -> Quick:
     """As Arrow reads text; it refuses whole arrays, so the parts that it accepts are sought by halving."""
     try:
         return Quick(texts.cast(to), np.zeros(len(texts), bool))
@@ -35,17 +37,18 @@ def cast(texts: Any, to: Any) -> Quick:
     )
 
 
-def without(texts: Any, refused: Any) -> Any:
+def without(texts: Column, refused: Bools) -> Column:
     """NULL where refused."""
     return pc.if_else(pa.array(refused), pa.scalar(None, texts.type), texts) if refused.any() else texts
 
 
-def mask(booleans: Any) -> Any:
+def mask(booleans: Column) -> Bools:
     """As numpy has it; NULL is false."""
-    return pc.fill_null(booleans, False).to_numpy(zero_copy_only=False)
+    is_true: Bools = pc.fill_null(booleans, False).to_numpy(zero_copy_only=False)
+    return is_true
 
 
-def laid_out(texts: Any) -> tuple[Any, Any]:
+def laid_out(texts: Column) -> tuple[Bytes, Int32s]:
     """The bytes of all texts, and where each starts, with the end of the last."""
     _, offsets, data = texts.buffers()
     places = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
@@ -54,7 +57,7 @@ def laid_out(texts: Any) -> tuple[Any, Any]:
     return np.frombuffer(data, np.uint8)[places[0] : places[-1]], places - places[0]
 
 
-def has_byte(texts: Any, *bytes: int) -> bool:
+def has_byte(texts: Column, *bytes: int) -> bool:
     data, _ = laid_out(texts)
     view = data.tobytes()
     return any(view.find(each) >= 0 for each in bytes)

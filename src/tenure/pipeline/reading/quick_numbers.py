@@ -8,28 +8,28 @@ to its column's scale, rounding half away from zero.
 Walk: `reading.convert`.
 """
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tenure.expr.types.datatype import Type
 from tenure.expr.types.numbers import NumericType
 from tenure.pipeline.reading.quick import Quick, cast, has_byte, laid_out, mask, without
+from tenure.table.arrays import Bools, Column, Int32s, Int64s
 from tenure.table.arrow import arrow_type, decimals_of
 
 _DIGITS_MAX = 18
-"""So many fit into 64 bits, whatever they are."""
+"""Any number of so many digits fits into 64 bits."""
 
 _POWERS = 10 ** np.arange(_DIGITS_MAX + 1, dtype=np.int64)
 _POINT, _MINUS = ord("."), ord("-")
 
 
-def ints(kind: Any, texts: Any) -> Quick:
+def ints(kind: Type, texts: Column) -> Quick:
     return _whole(texts, arrow_type(kind))
 
 
-def _whole(texts: Any, to: Any) -> Quick:
+def _whole(texts: Column, to: pa.DataType) -> Quick:
     if not has_byte(texts, ord("x"), ord("X")):
         return cast(texts, to)
     refused = mask(pc.match_substring(texts, "x", ignore_case=True))
@@ -37,7 +37,7 @@ def _whole(texts: Any, to: Any) -> Quick:
     return Quick(made, refused | others)
 
 
-def floats(kind: Any, texts: Any) -> Quick:
+def floats(kind: Type, texts: Column) -> Quick:
     made, refused = cast(texts, arrow_type(kind))
     values = pc.fill_null(made, 1).to_numpy()
     doubted = ~np.isfinite(values)
@@ -47,7 +47,7 @@ def floats(kind: Any, texts: Any) -> Quick:
     return Quick(without(made, doubted), refused | doubted)
 
 
-def decimals(kind: NumericType, texts: Any) -> Quick:
+def decimals(kind: NumericType, texts: Column) -> Quick:
     to = arrow_type(kind)
     filled = pc.fill_null(texts, "0") if texts.null_count else texts
     bare, fraction, refused = _without_points(filled)
@@ -63,7 +63,7 @@ def decimals(kind: NumericType, texts: Any) -> Quick:
     return Quick(decimals_of(pa.array(values, pa.int64(), mask=gone), to), refused)
 
 
-def _without_points(texts: Any) -> tuple[Any, Any, Any]:
+def _without_points(texts: Column) -> tuple[Column, Int64s, Bools]:
     """The texts without their points, how many digits stood behind each, and which are refused."""
     data, places = laid_out(texts)
     points = np.flatnonzero(data == _POINT)
@@ -82,14 +82,14 @@ def _without_points(texts: Any) -> tuple[Any, Any, Any]:
     return bare, fraction, refused
 
 
-def _rows_of(points: Any, places: Any) -> Any:
+def _rows_of(points: Int64s, places: Int32s) -> Int64s:
     """Which text each point stands in: mostly each has one."""
     if len(points) == len(places) - 1 and (points >= places[:-1]).all() and (points < places[1:]).all():
         return np.arange(len(points))
     return np.searchsorted(places[1:], points, side="right")
 
 
-def _rescaled(values: Any, shifts: Any) -> tuple[Any, Any]:
+def _rescaled(values: Int64s, shifts: Int64s) -> tuple[Int64s, Bools]:
     """Times 10 to the power of a shift, rounded half away from zero; and where that cannot be done."""
     if (shifts == 0).all():
         return values, np.zeros(len(values), bool)

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tenure.expr.types.datatype import Type
 from tenure.expr.types.enums import EnumOf
 from tenure.pipeline.reading.quick import Quick, has_byte, laid_out, mask, without
+from tenure.table.arrays import Column
 
 _TRUE = ("t", "true", "T", "TRUE", "True", "1", "y", "yes", "Y", "YES", "on")
 _FALSE = ("f", "false", "F", "FALSE", "False", "0", "n", "no", "N", "NO", "off")
@@ -25,7 +27,7 @@ _HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 _HEX[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
 
 
-def texts(kind: Any, given: Any) -> Quick:
+def texts(kind: Type | None, given: Column) -> Quick:
     """A text with a zero byte in it is refused."""
     if not has_byte(given, 0):
         return Quick(given, np.zeros(len(given), bool))
@@ -33,16 +35,16 @@ def texts(kind: Any, given: Any) -> Quick:
     return Quick(without(given, refused), refused)
 
 
-def varchars(kind: Any, given: Any) -> Quick:
+def varchars(kind: Any, given: Column) -> Quick:
     return texts(kind, given) if kind.length is None else _up_to(kind.length, given)
 
 
-def chars(kind: Any, given: Any) -> Quick:
+def chars(kind: Any, given: Column) -> Quick:
     """Arrow holds char(n) without the spaces at its end."""
     return _up_to(kind.length, pc.utf8_rtrim(given, characters=" "))
 
 
-def _up_to(length: int, given: Any) -> Quick:
+def _up_to(length: int, given: Column) -> Quick:
     made, refused = texts(None, given)
     if (pc.max(pc.binary_length(made)).as_py() or 0) <= length:
         return Quick(made, refused)
@@ -50,23 +52,23 @@ def _up_to(length: int, given: Any) -> Quick:
     return Quick(without(made, is_long), refused | is_long)
 
 
-def bools(kind: Any, given: Any) -> Quick:
+def bools(kind: Type, given: Column) -> Quick:
     return _looked_up(given, pa.array([*_TRUE, *_FALSE]), _BOOLS)
 
 
-def enums(kind: EnumOf, given: Any) -> Quick:
+def enums(kind: EnumOf, given: Column) -> Quick:
     labels = kind.labels
     physical = pa.array([kind.pack(label) for label in labels], pa.binary())
     return _looked_up(given, pa.array(labels, pa.string()), physical)
 
 
-def _looked_up(given: Any, words: Any, values: Any) -> Quick:
+def _looked_up(given: Column, words: Column, values: Column) -> Quick:
     places = pc.index_in(given, value_set=words)
     refused = mask(pc.and_(places.is_null(), given.is_valid()))
     return Quick(values.take(places), refused)
 
 
-def uuids(kind: Any, given: Any) -> Quick:
+def uuids(kind: Type, given: Column) -> Quick:
     """In their usual form, with dashes."""
     is_usual = mask(pc.equal(pc.binary_length(given), _UUID_LENGTH))
     usual = given if is_usual.all() else given.filter(pa.array(is_usual))

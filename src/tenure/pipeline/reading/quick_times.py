@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tenure.expr.types.datatype import Type
 from tenure.pipeline.reading.quick import Quick, cast, mask, without
+from tenure.table.arrays import Bools, Column, Int64s
 
 _DAY_MICROS = 86_400_000_000
 _DAYS_TO_2000 = 10_957
@@ -29,36 +31,36 @@ _ZONED = (
 )
 
 
-def dates(kind: Any, texts: Any) -> Quick:
+def dates(kind: Type, texts: Column) -> Quick:
     made, refused = cast(texts, pa.date32())
     made, beyond = dates_within(made)
     return Quick(made, refused | beyond)
 
 
-def dates_within(made: Any) -> Quick:
+def dates_within(made: Column) -> Quick:
     days = pc.fill_null(made.view(pa.int32()), 0).to_numpy()
     beyond = (days < _FIRST_DAY) | (days >= _DAYS_END)
     return Quick(without(made, beyond), beyond)
 
 
-def times(kind: Any, texts: Any) -> Quick:
+def times(kind: Type, texts: Column) -> Quick:
     odd = ~_has_length(texts, _CLOCK_LENGTHS)
     dated = pc.binary_join_element_wise("1970-01-01 ", without(texts, odd), "")
     made, refused = cast(dated, pa.timestamp("us"))
     return clock_within(kind, _micros(made), texts, refused | odd)
 
 
-def clock_within(kind: Any, micros: Any, given: Any, refused: Any) -> Quick:
+def clock_within(kind: Any, micros: Int64s, given: Column, refused: Bools) -> Quick:
     return _within(_rounded(micros, kind.precision), 0, _DAY_MICROS, given, refused, pa.int64())
 
 
-def timestamps(kind: Any, texts: Any) -> Quick:
+def timestamps(kind: Type, texts: Column) -> Quick:
     odd = ~_has_length(texts, _LENGTHS)
     made, refused = cast(without(texts, odd), pa.timestamp("us"))
     return timestamps_within(kind, _micros(made), texts, refused | odd)
 
 
-def instants(kind: Any, texts: Any, *, has_zone: bool = False) -> Quick:
+def instants(kind: Type, texts: Column, *, has_zone: bool = False) -> Quick:
     """In UTC, unless they must say themselves in which zone they are."""
     is_zoned = mask(pc.match_substring_regex(texts, _ZONED))
     zoned, refused = cast(without(texts, ~is_zoned), pa.timestamp("us", "UTC"))
@@ -70,7 +72,7 @@ def instants(kind: Any, texts: Any, *, has_zone: bool = False) -> Quick:
     return timestamps_within(kind, _micros(made), texts, refused | others)
 
 
-def timestamps_within(kind: Any, micros: Any, given: Any, refused: Any) -> Quick:
+def timestamps_within(kind: Any, micros: Int64s, given: Column, refused: Bools) -> Quick:
     """Of microseconds since 1970; NULL where `given` is."""
     epoch = _DAYS_TO_2000 * _DAY_MICROS
     if kind.precision is not None:
@@ -79,25 +81,27 @@ def timestamps_within(kind: Any, micros: Any, given: Any, refused: Any) -> Quick
     return _within(micros, first, end, given, refused, pa.timestamp("us"))
 
 
-def _micros(made: Any) -> Any:
-    return pc.fill_null(made.view(pa.int64()), 0).to_numpy()
+def _micros(made: Column) -> Int64s:
+    micros: Int64s = pc.fill_null(made.view(pa.int64()), 0).to_numpy()
+    return micros
 
 
-def _has_length(texts: Any, lengths: tuple[int, ...]) -> Any:
+def _has_length(texts: Column, lengths: tuple[int, ...]) -> Bools:
     sizes = pc.fill_null(pc.binary_length(texts), lengths[0]).to_numpy()
     return np.isin(sizes, lengths)
 
 
-def _rounded(micros: Any, precision: int | None) -> Any:
+def _rounded(micros: Int64s, precision: int | None) -> Int64s:
     """Half away from where they are counted from."""
     if precision is None or precision >= 6:
         return micros
     unit = 10 ** (6 - precision)
     whole = (np.abs(micros) + unit // 2) // unit * unit
-    return np.where(micros < 0, -whole, whole)
+    rounded: Int64s = np.where(micros < 0, -whole, whole)
+    return rounded
 
 
-def _within(micros: Any, first: int, end: int, given: Any, refused: Any, to: Any) -> Quick:
+def _within(micros: Int64s, first: int, end: int, given: Column, refused: Bools, to: pa.DataType) -> Quick:
     refused = refused | (micros < first) | (micros >= end)
     if given.null_count:
         refused &= mask(given.is_valid())

@@ -1,4 +1,4 @@
-"""Reads a task: rows in batches of bounded size, whatever the file holds.
+"""Reads a task: rows in batches of bounded size, for any file.
 
 Walk: the import's kernel calls `read` with a task of `reading.splits` and what opens files.
 """

@@ -9,6 +9,8 @@ Walk: `writing.texts`, `writing.ndjson_rows` and `writing.parquet_rows` write th
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from tenure.expr.types.datatype import Datum, Type
 from tenure.table.arrow import Unrepresentable, array, is_opaque, packed
 from tenure.table.packing import unpack_columns
@@ -43,7 +45,7 @@ class Cells(NamedTuple):
         return found
 
 
-def cells_of_batch(batch: Any, columns: Sequence[int], kinds: Sequence[Type]) -> list[Cells]:
+def cells_of_batch(batch: pa.RecordBatch, columns: Sequence[int], kinds: Sequence[Type]) -> list[Cells]:
     """Of a scan's batch, which has its columns in this order."""
     odd: dict[int, dict[int, Datum]] = {id: {} for id in columns}
     by_id = dict(zip(columns, kinds, strict=True))

@@ -12,7 +12,6 @@ Walk: `writing.files` -> `csv_bytes`.
 import re
 from collections.abc import Sequence
 from datetime import tzinfo
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from tenure.pipeline.reading.quick import laid_out, mask
 from tenure.pipeline.writing.cells import Cells
 from tenure.pipeline.writing.formats import CsvOut
 from tenure.pipeline.writing.texts import is_text, texts
+from tenure.table.arrays import Bools, Buffer, Column
 
 QUOTE = '"'
 
@@ -54,14 +54,14 @@ def csv_header(names: Sequence[str], csv: CsvOut) -> bytes:
     return bytes(_joined(fields, csv)) if names else b"\n"
 
 
-def csv_bytes(columns: Sequence[Cells], rows: int, csv: CsvOut, zone: tzinfo) -> Any:
+def csv_bytes(columns: Sequence[Cells], rows: int, csv: CsvOut, zone: tzinfo) -> Buffer:
     """A batch as bytes, or what can be written as such."""
     if not columns:
         return b"\n" * rows
     return _joined([_field(cells, csv, zone, is_only=len(columns) == 1) for cells in columns], csv)
 
 
-def _field(cells: Cells, csv: CsvOut, zone: tzinfo, *, is_only: bool) -> Any:
+def _field(cells: Cells, csv: CsvOut, zone: tzinfo, *, is_only: bool) -> Column:
     made = texts(cells, zone)
     kind = cells.kind
     if csv.guards_formulas and is_text(kind):
@@ -72,12 +72,12 @@ def _field(cells: Cells, csv: CsvOut, zone: tzinfo, *, is_only: bool) -> Any:
     return _quoted(made, csv, is_only=is_only)
 
 
-def _guarded(made: Any) -> Any:
+def _guarded(made: Column) -> Column:
     is_formula = pc.match_substring_regex(made, _FORMULA)
     return pc.if_else(is_formula, pc.binary_join_element_wise("'", made, ""), made)
 
 
-def _quoted(made: Any, csv: CsvOut, *, is_only: bool) -> Any:
+def _quoted(made: Column, csv: CsvOut, *, is_only: bool) -> Column:
     if _repeats(made):
         coded = made.dictionary_encode()
         return _quoted(coded.dictionary, csv, is_only=is_only).take(coded.indices)
@@ -92,12 +92,12 @@ def _quoted(made: Any, csv: CsvOut, *, is_only: bool) -> Any:
     return pc.replace_with_mask(made, pa.array(needs), in_quotes)
 
 
-def _repeats(made: Any) -> bool:
+def _repeats(made: Column) -> bool:
     """Whether there are few different ones, as far as the first rows show."""
     return len(made) > SAMPLE_ROWS and len(pc.unique(made.slice(0, SAMPLE_ROWS))) <= SAMPLE_DISTINCT_MAX
 
 
-def _with_bytes(made: Any, *bytes: str) -> Any:
+def _with_bytes(made: Column, *bytes: str) -> Bools:
     """Which texts have one of some bytes in them: found in all of them at once."""
     data, places = laid_out(made)
     is_special = np.zeros(256, bool)
@@ -107,7 +107,7 @@ def _with_bytes(made: Any, *bytes: str) -> Any:
     return found
 
 
-def _joined(fields: Sequence[Any], csv: CsvOut) -> Any:
+def _joined(fields: Sequence[Column], csv: CsvOut) -> Column:
     ended = pc.fill_null(fields[-1], csv.null) if fields[-1].null_count else fields[-1]
     last = pc.binary_join_element_wise(ended, "", "\n")
     lines = pc.binary_join_element_wise(

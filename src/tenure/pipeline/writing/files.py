@@ -3,7 +3,7 @@
     t-7-0.0.csv   t-7-0.1.csv   t-7-1.0.csv       table, job, task and number within the task
 
 A file can be seen when it is whole, and not before: see `storage.tree`. Where the same rows would go into the
-same file whoever writes it, the second who comes finds it there and leaves it: after an attempt that died
+same file in every attempt, the second attempt finds it there and leaves it: after an attempt that died
 when it had written a file, or beside a twin that was quicker.
 
 Walk: `bulk.exporting.job`'s kernel -> `OutputFiles.write` per batch -> `close`.
@@ -20,11 +20,12 @@ from tenure.base.errors import FileExists
 from tenure.expr.types.zones import zone_named
 from tenure.pipeline.writing.cells import Cells
 from tenure.pipeline.writing.csv_rows import csv_bytes, csv_header
-from tenure.pipeline.writing.formats import CSV, PARQUET, MadeFile, Writing
+from tenure.pipeline.writing.formats import CSV, PARQUET, ExportedFile, Writing
 from tenure.pipeline.writing.ndjson_rows import ndjson_bytes
 from tenure.pipeline.writing.parquet_rows import parquet_schema, parquet_table
 from tenure.storage.locations import Location
 from tenure.storage.tree import OutputStream
+from tenure.table.arrays import Buffer
 
 ROWS_AT_ONCE = 65_536
 BYTES_AT_ONCE = 64 << 20
@@ -35,12 +36,12 @@ class OutputFiles:
     def __init__(
         self, location: Location, name: Callable[[int], str], writing: Writing, *, is_same: bool
     ) -> None:
-        """`is_same`: whoever writes a file of these names writes the same rows."""
+        """`is_same`: every attempt that writes a file of these names writes the same rows."""
         self._location = location
         self._name = name
         self._writing = writing
         self._is_same = is_same
-        self._made: list[MadeFile] = []
+        self._made: list[ExportedFile] = []
         self._open: _File | None = None
         self.rows = 0
 
@@ -57,7 +58,7 @@ class OutputFiles:
             if self._open.rows >= self._writing.chunk_rows:
                 self._finish()
 
-    def close(self, *, at_least_one: bool) -> list[MadeFile]:
+    def close(self, *, at_least_one: bool) -> list[ExportedFile]:
         if at_least_one and not self._made and self._open is None:
             self._open = self._begun()
         if self._open is not None:
@@ -90,7 +91,7 @@ class OutputFiles:
         except FileExists:
             if not self._is_same:
                 raise
-        self._made.append(MadeFile(file.name, file.rows, self._location.size(file.name)))
+        self._made.append(ExportedFile(file.name, file.rows, self._location.size(file.name)))
 
 
 def _bounded(columns: Sequence[Cells], rows: int) -> list[tuple[Sequence[Cells], int]]:
@@ -177,7 +178,7 @@ class _Kept:
         self._output = output
         self.closed = False
 
-    def write(self, data: Any) -> int:
+    def write(self, data: Buffer) -> int:
         if self._output.closed:
             return len(data)  # given up: what a writer says when it is dropped is not heard
         return self._output.write(data)

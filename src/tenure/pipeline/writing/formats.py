@@ -19,7 +19,7 @@ CHUNK_ROWS = 1_000_000
 """Rows per file, unless told otherwise."""
 
 
-class MadeFile(NamedTuple):
+class ExportedFile(NamedTuple):
     name: str
     rows: int
     bytes: int

@@ -26,11 +26,12 @@ from tenure.expr.types.json_values import quoted
 from tenure.pipeline.reading.quick import laid_out, mask
 from tenure.pipeline.writing.cells import Cells
 from tenure.pipeline.writing.texts import is_text, texts
+from tenure.table.arrays import Buffer, Column
 
 _ESCAPED = r'["\\\x00-\x1f]'
 
 
-def ndjson_bytes(names: Sequence[str], columns: Sequence[Cells], rows: int, zone: tzinfo) -> Any:
+def ndjson_bytes(names: Sequence[str], columns: Sequence[Cells], rows: int, zone: tzinfo) -> Buffer:
     if not columns:
         return b"{}\n" * rows
     parts: list[Any] = []
@@ -40,7 +41,7 @@ def ndjson_bytes(names: Sequence[str], columns: Sequence[Cells], rows: int, zone
     return laid_out(lines)[0]
 
 
-def _json(cells: Cells, zone: tzinfo) -> Any:
+def _json(cells: Cells, zone: tzinfo) -> Column:
     """The column as JSON's texts; NULL stays NULL."""
     kind = cells.kind
     if cells.values is not None or cells.odd or kind.ref.is_array:
@@ -66,7 +67,7 @@ def _json(cells: Cells, zone: tzinfo) -> Any:
     return _written(cells, zone)
 
 
-def _written(cells: Cells, zone: tzinfo) -> Any:
+def _written(cells: Cells, zone: tzinfo) -> Column:
     """Value by value. JSON has line ends only where a space would do, so a line stays a line."""
     write = json_text_of(cells.kind)
     made = [None if each is None else write(each, zone) for each in cells.listed()]
@@ -74,7 +75,7 @@ def _written(cells: Cells, zone: tzinfo) -> Any:
     return pa.array(lines, pa.string())
 
 
-def _strings(made: Any) -> Any:
+def _strings(made: Column) -> Column:
     is_special = mask(pc.match_substring_regex(made, _ESCAPED))
     plain = _in_quotes(made)
     if not is_special.any():
@@ -83,9 +84,9 @@ def _strings(made: Any) -> Any:
     return pc.replace_with_mask(plain, pa.array(is_special), pa.array(written, pa.string()))
 
 
-def _in_quotes(made: Any) -> Any:
+def _in_quotes(made: Column) -> Column:
     return pc.binary_join_element_wise('"', made, '"', "")
 
 
-def _iso(made: Any) -> Any:
+def _iso(made: Column) -> Column:
     return pc.replace_substring(made, " ", "T", max_replacements=1)

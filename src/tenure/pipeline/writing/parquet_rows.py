@@ -15,7 +15,6 @@ Walk: `writing.files` -> `parquet_schema`, `parquet_table`.
 
 from collections.abc import Sequence
 from datetime import UTC
-from typing import Any
 
 import pyarrow as pa
 
@@ -24,6 +23,7 @@ from tenure.expr.types.datatype import Type
 from tenure.pipeline.writing.cells import Cells
 from tenure.pipeline.writing.formats import OutColumn
 from tenure.pipeline.writing.texts import texts
+from tenure.table.arrays import Column, Rows
 from tenure.table.arrow import arrow_type, is_opaque
 
 _THEMSELVES = frozenset(
@@ -46,11 +46,11 @@ _THEMSELVES = frozenset(
 )
 
 
-def parquet_schema(columns: Sequence[OutColumn], kinds: Sequence[Type]) -> Any:
+def parquet_schema(columns: Sequence[OutColumn], kinds: Sequence[Type]) -> pa.Schema:
     return pa.schema([(column.name, _type(kind)) for column, kind in zip(columns, kinds, strict=True)])
 
 
-def _type(kind: Type) -> Any:
+def _type(kind: Type) -> pa.DataType:
     if not _is_itself(kind):
         return pa.string()
     if kind.family == "timestamptz":
@@ -62,12 +62,12 @@ def _is_itself(kind: Type) -> bool:
     return kind.family in _THEMSELVES and not kind.ref.is_array and not is_opaque(kind)
 
 
-def parquet_table(schema: Any, columns: Sequence[Cells]) -> Any:
+def parquet_table(schema: pa.Schema, columns: Sequence[Cells]) -> Rows:
     arrays = [_array(cells, field) for cells, field in zip(columns, schema, strict=True)]
     return pa.table(arrays, schema=schema)
 
 
-def _array(cells: Cells, field: Any) -> Any:
+def _array(cells: Cells, field: pa.Field) -> Column:
     if not _is_itself(cells.kind):
         return texts(cells, UTC)
     if cells.odd or cells.array is None:

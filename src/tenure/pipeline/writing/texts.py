@@ -11,7 +11,6 @@ Walk: `writing.csv_rows` and `writing.ndjson_rows` -> `texts`.
 """
 
 from datetime import UTC, tzinfo
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +21,14 @@ from tenure.expr.types.enums import EnumOf
 from tenure.expr.types.floats import float_text
 from tenure.expr.types.numbers import numeric_text
 from tenure.pipeline.writing.cells import Cells
+from tenure.table.arrays import Column
 from tenure.table.arrow import is_opaque
 
 _FLOAT_BOUNDS = {"float4": (1e-4, 1e6), "float8": (1e-4, 1e10)}
 _STRINGS = ("text", "varchar", "char")
 
 
-def texts(cells: Cells, zone: tzinfo) -> Any:
+def texts(cells: Cells, zone: tzinfo) -> Column:
     """A string array, NULL where the value is."""
     if cells.values is not None or is_opaque(cells.kind):
         return _rendered(cells, zone)
@@ -41,11 +41,11 @@ def texts(cells: Cells, zone: tzinfo) -> Any:
 
 
 def is_text(kind: Type) -> bool:
-    """Whether a value is whatever characters somebody gave."""
+    """Whether a value may have any characters."""
     return kind.family in _STRINGS
 
 
-def _rendered(cells: Cells, zone: tzinfo) -> Any:
+def _rendered(cells: Cells, zone: tzinfo) -> Column:
     kind = cells.kind
     values = cells.listed()
     if kind.follows_zone:
@@ -55,14 +55,14 @@ def _rendered(cells: Cells, zone: tzinfo) -> Any:
     return pa.array(made, pa.string())
 
 
-def _put(made: Any, at: dict[int, str]) -> Any:
+def _put(made: Column, at: dict[int, str]) -> Column:
     """With other texts in some rows."""
     rows = np.zeros(len(made), bool)
     rows[list(at)] = True
     return pc.replace_with_mask(made, pa.array(rows), pa.array([at[row] for row in sorted(at)], pa.string()))
 
 
-def _quick(kind: Type, values: Any, zone: tzinfo) -> Any:
+def _quick(kind: Type, values: Column, zone: tzinfo) -> Column | None:
     """None if there is no quick way."""
     if isinstance(kind, EnumOf):
         return _labels(kind, values)
@@ -90,13 +90,13 @@ def _quick(kind: Type, values: Any, zone: tzinfo) -> Any:
     return None
 
 
-def _labels(kind: Type, values: Any) -> Any:
+def _labels(kind: Type, values: Column) -> Column:
     coded = values.dictionary_encode()
     labels = [kind.render(kind.unpack(each)) for each in coded.dictionary.to_pylist()]
     return pa.array(labels, pa.string()).take(coded.indices)
 
 
-def _decimals(values: Any) -> Any:
+def _decimals(values: Column) -> Column:
     """Arrow writes those near zero with an exponent if the scale is large."""
     made = values.cast(pa.string())
     if values.type.scale <= 6:
@@ -107,7 +107,7 @@ def _decimals(values: Any) -> Any:
     )
 
 
-def _floats(family: str, values: Any) -> Any:
+def _floats(family: str, values: Column) -> Column:
     least, end = _FLOAT_BOUNDS[family]
     size = np.abs(pc.fill_null(values, 1.0).to_numpy(zero_copy_only=False))
     rows = np.flatnonzero(~((size >= least) & (size < end)))
@@ -120,7 +120,7 @@ def _floats(family: str, values: Any) -> Any:
     )
 
 
-def _without_zeros(made: Any) -> Any:
+def _without_zeros(made: Column) -> Column:
     """Arrow writes all six digits of a second's fraction."""
     return pc.utf8_rtrim(pc.utf8_rtrim(made, "0"), ".")
 
@@ -129,7 +129,7 @@ _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), "S2
 _DASHES = (8, 13, 18, 23)
 
 
-def _uuids(values: Any) -> Any:
+def _uuids(values: Column) -> Column:
     data = pc.fill_null(values, bytes(16))
     raw = np.frombuffer(b"".join(data.to_pylist()), np.uint8)
     digits = _HEX[raw].view(np.uint8).reshape(-1, 32)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from tenure.sql.duck.duck_types import NotShared, literal, quoted, shape_of
 from tenure.storage.files import Files
 from tenure.table.columns import CompiledColumn
-from tenure.table.lake.visible_files import Based, FileScan, Times
+from tenure.table.lake.visible_files import FileScan, Times, VisibleBase
 
 TOGETHER_FILES_MAX = 64
 """In one scan, of files with hidden rows: for each row group, the bitmaps of all are gone through."""
@@ -40,7 +40,7 @@ class BaseSql(NamedTuple):
 
 
 def base_sql(
-    table: int, based: Based, lake: Files | None, *, is_alone: bool = False, is_first: bool = False
+    table: int, based: VisibleBase, lake: Files | None, *, is_alone: bool = False, is_first: bool = False
 ) -> BaseSql:
     """Raises NotShared if DuckDB cannot read the files, or a value cannot be written as a literal.
 
@@ -74,7 +74,7 @@ def _bit(scans: Sequence[FileScan], bitmaps: Sequence[str], lake: Files) -> str:
     return f"CASE filename {whens} ELSE error('a file of another name') END"
 
 
-def _one_after_scan(based: Based, scan: FileScan) -> str:
+def _one_after_scan(based: VisibleBase, scan: FileScan) -> str:
     """The number one, in a way that makes DuckDB look at it when the scan has left out what it can.
 
     A condition on one column alone is part of the scan, and is looked at for every row; not one on two.

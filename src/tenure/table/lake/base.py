@@ -60,7 +60,7 @@ class LakeBase:
         firsts = self.groups.footer(file).firsts
         first = bisect_left(firsts, lo)
         end = len(firsts) if hi is None else bisect_left(firsts, hi)
-        # Of the last group that begins within, who knows how much is.
+        # How much of the last group lies within is not known without reading it.
         return max(0, end - first - 1) * (file.rows // len(firsts))
 
     def get(self, key: bytes, at: Timestamp) -> bytes | None:
@@ -71,7 +71,7 @@ class LakeBase:
         return found
 
     def get_many(self, keys: Sequence[bytes], at: Timestamp) -> dict[bytes, bytes]:
-        """In the order of the keys, so that each group is read once whatever the cache holds."""
+        """In the order of the keys, so that each group is read once even if the cache is full."""
         found: dict[bytes, bytes] = {}
         suffixes = sorted({key[HEAD_BYTES:] for key in keys})
         for (file, number), wanted in groupby(suffixes, self._live_group):

@@ -48,7 +48,7 @@ class LakeBases:
 
     @cached_property
     def checked(self) -> "CheckedFiles":
-        """The files as they are read by whoever wants rows."""
+        """The files as readers of rows open them."""
         from tenure.table.lake.checked_files import CheckedFiles
         from tenure.table.lake.damage import damage_in
 
@@ -59,7 +59,7 @@ class LakeBases:
         self._follower.load()
 
     def _load(self, snapshot: Snapshot) -> None:
-        heads = {self._head(self._take(manifest).manifest) for manifest in self._manifests.all(snapshot)}
+        heads = {self._head(self._adopt(manifest).manifest) for manifest in self._manifests.all(snapshot)}
         with self._lock:
             for head in self._known.keys() - heads:
                 del self._known[head]  # one that is newer than the snapshot comes again with the next changes
@@ -72,7 +72,7 @@ class LakeBases:
     def _apply(self, revisions: Sequence[Revision]) -> None:
         for key, _, value in revisions:
             if value is not None:
-                self._take(self._manifests.decode(value))
+                self._adopt(self._manifests.decode(value))
             else:
                 self._forget(key)
 
@@ -95,12 +95,12 @@ class LakeBases:
                 f"the lake's files of table {table}, index {index} are not all there",
                 hint="Is this the lake that belongs to the store? See --lake.",
             )
-        return self._take(manifest)
+        return self._adopt(manifest)
 
     def bases(self) -> "list[LakeBase]":
         return list(self._known.values())
 
-    def _take(self, manifest: Manifest) -> "LakeBase":
+    def _adopt(self, manifest: Manifest) -> "LakeBase":
         head = self._head(manifest)
         with self._lock:
             known = self._known.get(head)

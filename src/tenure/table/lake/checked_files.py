@@ -3,9 +3,9 @@
     manifest ──► size and checksum of the tail ──► sums of chunks ──► bytes that are decoded
 
 A chunk is checked when it is first read. What was checked is remembered for as long as the process remembers
-the file's footer, so reading it again costs nothing more. Whoever reads files by other means (DuckDB) has the
-columns that it will read checked before. A merge begins with a `CheckedFiles` of its own, which remembers
-nothing: its bytes are checked on their way into the decoder, whatever was read before.
+the file's footer, so reading it again costs nothing more. A reader that opens files by other means (DuckDB)
+has the columns that it will read checked before. A merge begins with a `CheckedFiles` of its own, which
+remembers nothing: its bytes are checked on their way into the decoder, even if they were read before.
 
 Files of earlier versions have a checksum of the whole only. They are read and checked whole; the sums of
 their chunks are then known, too, and serve as above.
@@ -21,13 +21,14 @@ for DuckDB.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tenure.base.errors import FileMissing, InputOutput, TenureError
 from tenure.storage.files import Files
+from tenure.table.arrays import Buffer, Rows
 from tenure.table.lake.chunk_sums import Chunks, chunks_in, chunks_of
 from tenure.table.lake.format import Footer, checksum, footer_of, has_checksum
 from tenure.table.lake.manifests import File
@@ -80,7 +81,7 @@ class CheckedFiles:
     def footer(self, file: File) -> Footer:
         return self._look_at(file).footer
 
-    def read_groups(self, file: File, groups: Sequence[int], columns: Sequence[str] | None = None) -> Any:
+    def read_groups(self, file: File, groups: Sequence[int], columns: Sequence[str] | None = None) -> Rows:
         """Rows of some row groups, as a table; without `columns` with all that the file has."""
         known = self._look_at(file)
         numbers = known.footer.chunks.numbers(groups, columns)
@@ -122,7 +123,7 @@ class CheckedFiles:
         else:
             self._known.pop(file.name, None)
 
-    def _check_some(self, file: File, chunks: Chunks, source: Any, numbers: Sequence[int]) -> None:
+    def _check_some(self, file: File, chunks: Chunks, source: pa.NativeFile, numbers: Sequence[int]) -> None:
         start = chunks.starts[numbers[0]]
         end = chunks.starts[numbers[-1]] + chunks.sizes[numbers[-1]]
         data = memoryview(source.read_at(end - start, start))
@@ -156,7 +157,7 @@ class CheckedFiles:
             raise self._damage(file, "has not as many checksums as chunks")
         return footer_of(file.name, metadata, chunks)
 
-    def _read_older(self, file: File, source: Any) -> Footer:
+    def _read_older(self, file: File, source: pa.NativeFile) -> Footer:
         """Of a file without sums of its own: all of it is read."""
         data = source.read_buffer(file.size)
         if not has_checksum(data, file.checksum):
@@ -165,8 +166,8 @@ class CheckedFiles:
         return footer_of(file.name, metadata, chunks_in(metadata, data))
 
     @contextmanager
-    def _opened(self, file: File) -> Iterator[Any]:
-        """A file that goes while it is read is missing, whatever an object store says then."""
+    def _opened(self, file: File) -> Iterator[pa.NativeFile]:
+        """A file that is deleted while it is read counts as missing, for any error of the object store."""
         try:
             with self._files.reading(file.name), self._files.arrow.open_input_file(file.name) as source:
                 yield source
@@ -183,7 +184,7 @@ class _CheckingSource:
 
     closed = False
 
-    def __init__(self, source: Any, file: File, chunks: Chunks, damage: Damage) -> None:
+    def __init__(self, source: pa.NativeFile, file: File, chunks: Chunks, damage: Damage) -> None:
         self._source = source
         self._file = file
         self._chunks = chunks
@@ -191,7 +192,7 @@ class _CheckingSource:
         self._position = 0
         self.read_numbers: list[int] = []
 
-    def read(self, size: int = -1) -> Any:
+    def read(self, size: int = -1) -> Buffer:
         end = self._file.size if size < 0 else min(self._file.size, self._position + size)
         pieces = []
         while self._position < end:
@@ -199,7 +200,7 @@ class _CheckingSource:
             self._position += len(pieces[-1])
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def _piece(self, end: int) -> Any:
+    def _piece(self, end: int) -> Buffer:
         """From here on, up to the end of a chunk: Arrow asks for whole ones."""
         chunks = self._chunks
         number = chunks.at(self._position)
@@ -227,12 +228,14 @@ class _CheckingSource:
         return True
 
 
-def _require_intact(file: File, chunks: Chunks, number: int, data: Any, damage: Damage) -> None:
+def _require_intact(file: File, chunks: Chunks, number: int, data: Buffer, damage: Damage) -> None:
     if not chunks.is_intact(number, data):
         raise damage(file, "has other bytes than were written", Chunk(*chunks.name(number)))
 
 
-def _decoded(source: Any, footer: Footer, groups: Sequence[int], columns: Sequence[str] | None) -> Any:
+def _decoded(
+    source: pa.NativeFile, footer: Footer, groups: Sequence[int], columns: Sequence[str] | None
+) -> Rows:
     return pq.ParquetFile(source, metadata=footer.metadata).read_row_groups(
         groups, columns=columns, use_threads=False
     )

@@ -27,6 +27,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tenure.table.arrays import Buffer
+
 SUM_BYTES = 4
 FOOTER_END_BYTES = 8
 """After the footer: its length, and Parquet's mark."""
@@ -58,7 +60,7 @@ class Chunks(NamedTuple):
         group, place = divmod(number, len(self.columns))
         return self.columns[place], group
 
-    def is_intact(self, number: int, data: Any) -> bool:
+    def is_intact(self, number: int, data: Buffer) -> bool:
         return len(data) == self.sizes[number] and sum_of(data) == self.sums[number]
 
 
@@ -74,7 +76,7 @@ class Summed(NamedTuple):
     tail: bytes
 
 
-def with_sums(data: Any) -> Summed:
+def with_sums(data: Buffer) -> Summed:
     """A Parquet file with the checksums of its chunks."""
     metadata = pq.read_metadata(pa.BufferReader(data))
     view = memoryview(data)
@@ -83,7 +85,7 @@ def with_sums(data: Any) -> Summed:
     return Summed(body, struct.pack(f"<{len(sums)}I", *sums) + bytes(view[len(body) :]))
 
 
-def chunks_of(metadata: Any, tail: Any) -> Chunks | None:
+def chunks_of(metadata: pq.FileMetaData, tail: Buffer) -> Chunks | None:
     """What the tail of a file says of its chunks; None if it has no room for all of them."""
     count = metadata.num_row_groups * metadata.num_columns
     if len(tail) != count * SUM_BYTES + metadata.serialized_size + FOOTER_END_BYTES:
@@ -91,17 +93,17 @@ def chunks_of(metadata: Any, tail: Any) -> Chunks | None:
     return _chunks(metadata, struct.unpack_from(f"<{count}I", tail))
 
 
-def chunks_in(metadata: Any, data: Any) -> Chunks:
+def chunks_in(metadata: pq.FileMetaData, data: Buffer) -> Chunks:
     """Of a whole file that is known to be what was written, but has no sums of its own."""
     view = memoryview(data)
     return _chunks(metadata, [sum_of(view[start : start + size]) for start, size in _bounds(metadata)])
 
 
-def sum_of(data: Any) -> int:
+def sum_of(data: Buffer) -> int:
     return zlib.crc32(data)
 
 
-def _chunks(metadata: Any, sums: Sequence[int]) -> Chunks:
+def _chunks(metadata: pq.FileMetaData, sums: Sequence[int]) -> Chunks:
     bounds = list(_bounds(metadata))
     schema = metadata.schema
     columns = tuple(schema.column(place).path for place in range(metadata.num_columns))
@@ -109,7 +111,7 @@ def _chunks(metadata: Any, sums: Sequence[int]) -> Chunks:
     return Chunks(columns, starts, sizes, array("L", sums))
 
 
-def _bounds(metadata: Any) -> Iterator[tuple[int, int]]:
+def _bounds(metadata: pq.FileMetaData) -> Iterator[tuple[int, int]]:
     """Where chunks start, and how long they are."""
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)

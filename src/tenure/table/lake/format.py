@@ -34,6 +34,7 @@ from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr.types.type_names import type_of
 from tenure.storage.files import Files
+from tenure.table.arrays import Buffer, Rows
 from tenure.table.arrow import arrow_type, packed
 from tenure.table.lake.chunk_sums import Chunks, with_sums
 from tenure.table.lake.manifests import AS_PUBLISHED, File, FileColumn, FileShape, Written
@@ -74,7 +75,7 @@ def shape_of(layout: Layout, index: int) -> FileShape:
     return FileShape(tuple(FileColumn(kept.id, kept.type.ref, kept.id in keyed.in_key) for kept in columns))
 
 
-def column_type(ref: TypeRef) -> Any:
+def column_type(ref: TypeRef) -> pa.DataType:
     """The Arrow type of a column in a file; of an enum its members' bytes."""
     return pa.binary() if ref.enum and not ref.is_array else arrow_type(type_of(_unnamed(ref)))
 
@@ -84,7 +85,7 @@ def _unnamed(ref: TypeRef) -> TypeRef:
     return TypeRef("text", is_array=True) if ref.enum else ref
 
 
-def schema_of(shape: FileShape, *, is_past: bool = False) -> Any:
+def schema_of(shape: FileShape, *, is_past: bool = False) -> pa.Schema:
     fields = [(KEY, pa.binary()), (AT, pa.int64())] + [(UNTIL, pa.int64())] * is_past
     if shape.is_entries:
         return pa.schema([*fields, (VALUE, pa.binary())])
@@ -95,7 +96,7 @@ def schema_of(shape: FileShape, *, is_past: bool = False) -> Any:
 # ── writing ────────────────────────────────────────────────────────────────────────────────────
 
 
-def write(files: Files, name: str, shape: FileShape, table: Any) -> Written:
+def write(files: Files, name: str, shape: FileShape, table: Rows) -> Written:
     """Writes rows, sorted by key, as one file that is there when this returns."""
     keys = table.column(KEY)
     firsts = [keys[row].as_py() for row in range(0, len(keys), GROUP_ROWS)]
@@ -112,7 +113,7 @@ def write(files: Files, name: str, shape: FileShape, table: Any) -> Written:
     return Written(File(name, *bounds, len(keys), size, whole, 0, *times, _odd(table, shape), *ends), shape)
 
 
-def _parquet(table: Any, dictionaries: Sequence[str], compression: str | dict[str, str]) -> Any:
+def _parquet(table: Rows, dictionaries: Sequence[str], compression: str | dict[str, str]) -> Buffer:
     sink = pa.BufferOutputStream()
     pq.write_table(
         table,
@@ -127,7 +128,7 @@ def _parquet(table: Any, dictionaries: Sequence[str], compression: str | dict[st
     return sink.getvalue()
 
 
-def _compressions(table: Any, dictionaries: Sequence[str]) -> str | dict[str, str]:
+def _compressions(table: Rows, dictionaries: Sequence[str]) -> str | dict[str, str]:
     """By column, as its first row group shows: one that hardly becomes smaller stays as it is."""
     if len(table) <= GROUP_ROWS:
         return COMPRESSION
@@ -142,13 +143,13 @@ def _compressions(table: Any, dictionaries: Sequence[str]) -> str | dict[str, st
     }
 
 
-def _repeats(table: Any, name: str) -> bool:
+def _repeats(table: Rows, name: str) -> bool:
     """Whether values come again, as far as the first rows show: else a dictionary only costs time."""
     some = table.column(name).slice(0, GROUP_ROWS)
     return bool(2 * pc.count_distinct(some).as_py() <= len(some))
 
 
-def _times(table: Any) -> tuple[Timestamp, Timestamp, Timestamp]:
+def _times(table: Rows) -> tuple[Timestamp, Timestamp, Timestamp]:
     """What rows without a time have, the first time at which one is visible, and the last."""
     at = table.column(AT)
     until = table.column(UNTIL) if UNTIL in table.column_names else pa.chunked_array([[0]], pa.int64())
@@ -161,7 +162,7 @@ def _times(table: Any) -> tuple[Timestamp, Timestamp, Timestamp]:
     )
 
 
-def checksum(*pieces: Any) -> bytes:
+def checksum(*pieces: Buffer) -> bytes:
     """By the function that processors have instructions for."""
     made = hashlib.sha256()
     for piece in pieces:
@@ -169,14 +170,14 @@ def checksum(*pieces: Any) -> bytes:
     return made.digest()
 
 
-def has_checksum(data: Any, known: bytes) -> bool:
+def has_checksum(data: Buffer, known: bytes) -> bool:
     """Files of earlier versions have one of another kind."""
     if len(known) == OLDER_CHECKSUM_BYTES:
         return hashlib.blake2b(memoryview(data), digest_size=OLDER_CHECKSUM_BYTES).digest() == known
     return checksum(data) == known
 
 
-def _odd(table: Any, shape: FileShape) -> tuple[int, ...]:
+def _odd(table: Rows, shape: FileShape) -> tuple[int, ...]:
     if shape.is_entries or table.column(REST).null_count == len(table):
         return ()
     return tuple(
@@ -198,7 +199,7 @@ class Footer(NamedTuple):
     chunks: Chunks
 
 
-def footer_of(name: str, metadata: Any, chunks: Chunks) -> Footer:
+def footer_of(name: str, metadata: pq.FileMetaData, chunks: Chunks) -> Footer:
     described = metadata.metadata or {}
     if described.get(_FORMAT) != FORMAT:
         raise NewerFormat(
@@ -214,7 +215,7 @@ def footer_of(name: str, metadata: Any, chunks: Chunks) -> Footer:
     return Footer(metadata, firsts, list(accumulate(rows, initial=0))[:-1], chunks)
 
 
-def entries(shape: FileShape, rows: Any) -> list[bytes]:
+def entries(shape: FileShape, rows: Rows) -> list[bytes]:
     """The values of rows as they would stand in the store."""
     if shape.is_entries:
         values: list[bytes] = rows.column(VALUE).to_pylist()

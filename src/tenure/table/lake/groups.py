@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from tenure.base.env import Env
 from tenure.base.timestamp import Timestamp
+from tenure.table.arrays import Column, HeldKeys, Keys, Rows
 from tenure.table.key_order import even
 from tenure.table.lake.checked_files import CheckedFiles
 from tenure.table.lake.format import AT, KEY, UNTIL, Footer, entries
@@ -34,10 +35,10 @@ SOUGHT_KEYS_MAX = 3
 class DecodedGroup(NamedTuple):
     file: File
     shape: FileShape
-    rows: Any
-    keys: Any
-    at: Any
-    until: Any
+    rows: Rows
+    keys: Keys
+    at: Column
+    until: Column | None
     """None in a live file."""
 
     def __len__(self) -> int:
@@ -132,7 +133,7 @@ class DecodedGroups:
             self._evict()
         return group
 
-    def keys(self, file: File, numbers: Sequence[int]) -> list[Any]:
+    def keys(self, file: File, numbers: Sequence[int]) -> list[HeldKeys]:
         """The keys of some groups; those not held are read at once, and nothing else of the file.
 
         Of numpy where none is long: what is sought there is found ten times as fast.
@@ -150,7 +151,7 @@ class DecodedGroups:
             self._hold_keys(file, {number: held[number] for number in missing})
         return [held[number] for number in numbers]
 
-    def _hold_keys(self, file: File, made: dict[int, Any]) -> None:
+    def _hold_keys(self, file: File, made: dict[int, HeldKeys]) -> None:
         with self._lock:
             for number, keys in made.items():
                 if (file.name, number) not in self._keys:
@@ -174,11 +175,11 @@ class DecodedGroups:
             self.held_bytes -= self._groups.pop(oldest).held_bytes
 
 
-def _group(file: File, shape: FileShape, rows: Any) -> DecodedGroup:
+def _group(file: File, shape: FileShape, rows: Rows) -> DecodedGroup:
     rows = rows.combine_chunks()
     names = rows.column_names
 
-    def column(name: str) -> Any:
+    def column(name: str) -> Column | None:
         if name not in names:
             return None
         chunks = rows.column(name).chunks
@@ -187,7 +188,7 @@ def _group(file: File, shape: FileShape, rows: Any) -> DecodedGroup:
     return DecodedGroup(file, shape, rows, column(KEY), column(AT), column(UNTIL))
 
 
-def _copied(keys: Any) -> Any:
+def _copied(keys: Keys) -> HeldKeys:
     """Without the rest of what it was cut from."""
     widest = pc.max(pc.binary_length(keys)).as_py()
     if not widest or widest > ARRAY_KEY_BYTES_MAX:

@@ -11,12 +11,12 @@ What is held is never changed in place: readers go on with what they got.
 
 Invariant (hidden-exact): of the rows of a file exactly those are hidden whose key has a revision since.
 
-Walk: `table.columnar` extends a `Hiding` by revisions -> `located` -> `lake.groups`; scans get `bits`.
+Walk: `table.columnar` extends a `HiddenRows` by revisions -> `located` -> `lake.groups`; scans get `bits`.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.storage.engine import HEAD_BYTES, Revision
+from tenure.table.arrays import Bytes, HeldKeys, Int64s, KeyArray, Keys
 from tenure.table.lake.groups import ARRAY_KEY_BYTES_MAX, DecodedGroups
 from tenure.table.lake.manifests import File
 
@@ -33,13 +34,13 @@ takes less than all rows do.
 """
 
 
-class Hidden(NamedTuple):
+class HiddenFileRows(NamedTuple):
     """Of one file."""
 
-    bits: Any
+    bits: Bytes
     """All that are hidden by now, the first row's bit foremost."""
-    positions: tuple[Any, ...]
-    at: tuple[Any, ...]
+    positions: tuple[Int64s, ...]
+    at: tuple[Int64s, ...]
     """Which, and from when on, in the order in which they came."""
     last_at: Timestamp
 
@@ -47,7 +48,7 @@ class Hidden(NamedTuple):
     def held_bytes(self) -> int:
         return int(self.bits.nbytes + 2 * sum(each.nbytes for each in self.positions))
 
-    def bits_at(self, at: Timestamp) -> Any:
+    def bits_at(self, at: Timestamp) -> Bytes:
         if at >= self.last_at:
             return self.bits
         is_hidden = np.zeros(len(self.bits) * 8, dtype=bool)
@@ -56,10 +57,10 @@ class Hidden(NamedTuple):
         return np.packbits(is_hidden)
 
 
-class Hiding(NamedTuple):
+class HiddenRows(NamedTuple):
     """Of all files of a base, by name; those that are not named hide nothing."""
 
-    files: Mapping[str, Hidden] = {}
+    files: Mapping[str, HiddenFileRows] = {}
 
     @property
     def held_bytes(self) -> int:
@@ -67,7 +68,7 @@ class Hiding(NamedTuple):
 
     def with_revisions(
         self, groups: DecodedGroups, files: Sequence[File], revisions: Sequence[Revision]
-    ) -> "Hiding":
+    ) -> "HiddenRows":
         """With the keys of revisions that are newer than all before them; in the order of time."""
         firsts: dict[bytes, Timestamp] = {}
         for key, at, _ in revisions:
@@ -76,25 +77,25 @@ class Hiding(NamedTuple):
 
     def with_keys(
         self, groups: DecodedGroups, files: Sequence[File], hidden_at: Mapping[bytes, Timestamp]
-    ) -> "Hiding":
+    ) -> "HiddenRows":
         keys = sorted(hidden_at)
         times = np.array([hidden_at[key] for key in keys], dtype=np.int64)
         changed = dict(self.files)
         for file, positions, which in located(groups, files, [key[HEAD_BYTES:] for key in keys]):
             changed[file.name] = _extended(changed.get(file.name), file, positions, times[which])
-        return Hiding(changed)
+        return HiddenRows(changed)
 
 
-def hidden_at(hidings: Iterable[Hiding], file: File, at: Timestamp) -> bytes | None:
+def hidden_at(hidings: Iterable[HiddenRows], file: File, at: Timestamp) -> bytes | None:
     """A bitmap of the rows of a file that one of them hides; None if all are to be seen."""
     found = [hiding.files[file.name].bits_at(at) for hiding in hidings if file.name in hiding.files]
     bits = np.bitwise_or.reduce(found) if found else None
     return None if bits is None or not bits.any() else bits.tobytes()
 
 
-def _extended(known: Hidden | None, file: File, positions: Any, at: Any) -> Hidden:
+def _extended(known: HiddenFileRows | None, file: File, positions: Int64s, at: Int64s) -> HiddenFileRows:
     if known is None:
-        known = Hidden(np.zeros((file.rows + 7) // 8, dtype=np.uint8), (), (), ZERO_AT)
+        known = HiddenFileRows(np.zeros((file.rows + 7) // 8, dtype=np.uint8), (), (), ZERO_AT)
     is_new = (known.bits[positions >> 3] >> (7 - (positions & 7))) & 1 == 0
     positions, at = positions[is_new], at[is_new]
     if not len(positions):
@@ -102,12 +103,12 @@ def _extended(known: Hidden | None, file: File, positions: Any, at: Any) -> Hidd
     bits = known.bits.copy()
     np.bitwise_or.at(bits, positions >> 3, (128 >> (positions & 7)).astype(np.uint8))
     last_at = max(known.last_at, int(at.max()))
-    return Hidden(bits, (*known.positions, positions), (*known.at, at), last_at)
+    return HiddenFileRows(bits, (*known.positions, positions), (*known.at, at), last_at)
 
 
 def located(
     groups: DecodedGroups, files: Iterable[File], keys: Sequence[bytes]
-) -> Iterator[tuple[File, Any, Any]]:
+) -> Iterator[tuple[File, Int64s, Int64s]]:
     """The rows of files that have one of these keys, which are sorted: their positions, and which keys."""
     # One too long for an array, or cut to the width of one, is none of those that are in it: no key is the
     # beginning of another.
@@ -124,35 +125,35 @@ def located(
         yield file, *_spread(*map(np.concatenate, zip(*runs, strict=True)))
 
 
-def _spread(firsts: Any, counts: Any, which: Any) -> tuple[Any, Any]:
+def _spread(firsts: Int64s, counts: Int64s, which: Int64s) -> tuple[Int64s, Int64s]:
     """All rows of runs: a key may be there several times in a row."""
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.repeat(firsts, counts) + within, np.repeat(which, counts)
 
 
-Runs: TypeAlias = tuple[Any, Any, Any]
+Runs: TypeAlias = tuple[Int64s, Int64s, Int64s]
 """Where in a group the rows of a key begin, how many there are, and of which key."""
 
 
-def _searched(rows: Any, keys: Any) -> Runs:
+def _searched(rows: KeyArray, keys: KeyArray) -> Runs:
     keys = keys.astype(rows.dtype)  # else numpy would make all rows as wide as the widest key that is sought
     found = rows.searchsorted(keys)
     return found, rows.searchsorted(keys, "right") - found, np.arange(len(keys))
 
 
-def _sought(rows: Any, keys: Sequence[bytes]) -> Runs:
+def _sought(rows: Keys, keys: Sequence[bytes]) -> Runs:
     found, which = (_few if len(keys) * FEW < len(rows) else _many)(rows, keys)
     return found, np.ones(len(found), dtype=np.int64), which
 
 
-def _many(rows: Any, keys: Sequence[bytes]) -> tuple[Any, Any]:
+def _many(rows: Keys, keys: Sequence[bytes]) -> tuple[Int64s, Int64s]:
     """The places in a group whose key is one of these, and which: by a look at every row."""
     places = pc.index_in(rows, value_set=pa.array(keys, pa.binary()))
     found = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
     return found, places.drop_null().to_numpy().astype(np.int64)
 
 
-def _few(rows: Any, keys: Sequence[bytes]) -> tuple[Any, Any]:
+def _few(rows: Keys, keys: Sequence[bytes]) -> tuple[Int64s, Int64s]:
     """The same, by a search for each key: a key may be there several times in a row."""
     found, places = [], []
     for place, key in enumerate(keys):
@@ -164,14 +165,14 @@ def _few(rows: Any, keys: Sequence[bytes]) -> tuple[Any, Any]:
     return np.array(found, dtype=np.int64), np.array(places, dtype=np.int64)
 
 
-def _plain(key: Any) -> bytes:
+def _plain(key: pa.Scalar) -> bytes:
     plain: bytes = key.as_py()
     return plain
 
 
 def _within(
     groups: DecodedGroups, file: File, keys: Sequence[bytes], first: int, end: int
-) -> Iterator[tuple[int, Any, int, int]]:
+) -> Iterator[tuple[int, HeldKeys, int, int]]:
     """The row groups that keys may be in: where each starts, its keys, and which of ours those are."""
     footer = groups.footer(file)
     wanted = []

@@ -41,7 +41,7 @@ USE_LAKE = "run `tenure store use-lake` with this --store and --lake"
 
 class Stage(Enum):
     BEGUN = "begun"
-    """The id is chosen; the lake may or may not have it yet. Whoever comes next goes on from here."""
+    """The id is chosen; the lake may not have it yet. The next process to open it goes on from here."""
     SETTLED = "settled"
 
 

@@ -9,7 +9,7 @@
     [50, ..)    stays    it has not ended
 
 A time is readable if it is at or after the threshold, or a kept point. A merge takes a `Keep` as a value from
-whoever published the threshold, so it never removes by a threshold that was read again later.
+the sweep that published the threshold, so it never removes by a threshold that was read again later.
 
 Invariant (keep-exact): a revision is needed if and only if it is visible at a readable time.
 

@@ -9,7 +9,7 @@
 A file that no manifest names does not exist. One record holds all of it, so a base changes in one write.
 Rows of a merge with input carry no time of their own, nor do the ends of those they replace: both are the
 time at which their file was published. A file is written before that is known, so it says AS_PUBLISHED; the
-manifest that first names it has the commit's own timestamp, and whoever reads a manifest sees that.
+manifest that first names it has the commit's own timestamp, and readers of the manifest get that.
 
 A file that is dropped from a manifest is remembered until it is deleted, with the time it was dropped:
 readers that planned with the older manifest may still be reading it.

@@ -5,11 +5,11 @@
     FINISH      identity/<id>.json is written ──► no other id is there ──► the same again ──► record SETTLED
 
 Nodes that open a new store and a new lake at the same moment agree on the record, and all do the rest. A
-crash leaves BEGUN, and whoever comes next finishes it. Two new stores that are given one lake each write
-their own file before they look: at least one of them sees the other and gives way.
+crash leaves BEGUN, and the next process to open the lake finishes it. Two new stores that are given one lake
+each write their own file before they look: at least one of them sees the other and gives way.
 
 `use_lake` is the operator's word that a lake is the store's, from where it is now: after a move of the lake,
-or of the store. It gives both a new id, so that whatever else carries the old one is refused.
+or of the store. It gives both a new id, so that copies that carry the old one are refused.
 
 Invariant (one-lake): nodes of one store that are accepted have one lake.
 

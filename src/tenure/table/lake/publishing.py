@@ -52,7 +52,7 @@ class Merges:
         return 0 if found is None else found.job
 
     def claim(self, txn: Transaction, table: int, index: int, job: int) -> None:
-        """Whoever calls has seen that the holder, if there is another, has ended."""
+        """The caller has seen that the job which holds the claim, if there is one, has ended."""
         self._records.put(txn, MergeClaim(table, index, job))
 
     def release(self, txn: Transaction, table: int, index: int, job: int) -> None:
@@ -63,7 +63,7 @@ class Merges:
         return self._records.scan(txn)
 
 
-class Replaced(Record, frozen=True):
+class ManifestEdit(Record, frozen=True):
     """What a merge makes of a base: files that go, and files that come."""
 
     gone: tuple[str, ...]
@@ -71,7 +71,7 @@ class Replaced(Record, frozen=True):
     past: tuple[Written, ...] = ()
 
 
-def succeeded(manifest: Manifest, replaced: Replaced, flushed_at: Timestamp) -> Manifest:
+def succeeded(manifest: Manifest, replaced: ManifestEdit, flushed_at: Timestamp) -> Manifest:
     """The base after a merge."""
     gone = frozenset(replaced.gone)
     shapes = list(manifest.shapes)
@@ -105,7 +105,7 @@ def publish_filled(
 ) -> None:
     """Makes a backfill's files the base of an index that nobody reads yet; what it had before goes."""
     gone = tuple(file.name for file in began_with.files)
-    publish(txn, keyspace, manifests, began_with, Replaced(gone, tuple(live)), filled_at)
+    publish(txn, keyspace, manifests, began_with, ManifestEdit(gone, tuple(live)), filled_at)
     head = keyspace.head(began_with.table, began_with.index)
     txn.put(keyspace.cleaned_key(head), to_bytes(filled_at))
     txn.put(keyspace.threshold_key(head), to_bytes(MAX_AT), value_stamp=Stamp(0))
@@ -116,7 +116,7 @@ def publish(
     keyspace: Keyspace,
     manifests: Manifests,
     began_with: Manifest,
-    replaced: Replaced,
+    replaced: ManifestEdit,
     flushed_at: Timestamp | None,
 ) -> None:
     """Makes a merge's result the base; without `flushed_at` as of its commit, because it had input."""

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from tenure.base.timestamp import Timestamp
 from tenure.kv.encoding import decode
+from tenure.table.arrays import Bools, Column, Rows
 from tenure.table.arrow import Unrepresentable, array
 from tenure.table.key_order import argsort
 from tenure.table.lake.format import AT, KEY, REST, UNTIL, name_of
@@ -22,9 +23,6 @@ from tenure.table.lake.tables import IndexFormat
 from tenure.table.packing import pack, unpack_columns
 
 ODD, DELETED = "odd", "deleted"
-
-Rows: TypeAlias = Any
-"""A table of Arrow: key, at, columns, odd."""
 
 Deletion: TypeAlias = tuple[bytes, Timestamp]
 """A key without its head, and when its row was deleted."""
@@ -41,7 +39,7 @@ def in_order(tables: Sequence[Rows]) -> Rows:
     return joined.take(pa.array(by_time[argsort(keys)]))
 
 
-def _whole(column: Any) -> Any:
+def _whole(column: Column) -> Column:
     chunks = column.chunks
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
@@ -68,7 +66,7 @@ def there_still(rows: Rows) -> Rows:
     return rows.append_column(DELETED, pa.array(np.zeros(len(rows), bool)))
 
 
-def gone(format: IndexFormat, schema: Any, deleted: Sequence[Deletion]) -> Rows:
+def gone(format: IndexFormat, schema: pa.Schema, deleted: Sequence[Deletion]) -> Rows:
     """Deletions as rows: the columns of the key, and no others."""
     columns = {name: pa.nulls(len(deleted), schema.field(name).type) for name in schema.names}
     columns[KEY] = pa.array([key for key, _ in deleted], pa.binary())
@@ -117,7 +115,7 @@ def with_until(rows: Rows) -> Rows:
     return rows.append_column(pa.field(UNTIL, pa.int64()), until)
 
 
-def _is_followed(rows: Rows) -> Any:
+def _is_followed(rows: Rows) -> Bools:
     """Whether the next row has the same key."""
     if not len(rows):
         return np.zeros(0, bool)

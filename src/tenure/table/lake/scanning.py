@@ -27,7 +27,6 @@ Walk: `pipeline.scan`'s kernel -> `Scanner.tables` -> `lake.tables` makes both s
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,6 +37,7 @@ from tenure.kv.keys import Span
 from tenure.kv.snapshot import judge, marks
 from tenure.kv.store import Store
 from tenure.storage.engine import HEAD_BYTES, Revision, Revisions
+from tenure.table.arrays import Rows
 from tenure.table.key_order import bounds_within
 from tenure.table.lake.checked_files import CheckedFiles
 from tenure.table.lake.format import AT, KEY, REST, UNTIL, Footer, name_of, schema_of
@@ -45,7 +45,6 @@ from tenure.table.lake.manifests import File, FileColumn, FileShape, Manifest, M
 from tenure.table.lake.revision_tables import (
     DELETED,
     ODD,
-    Rows,
     began_within,
     deletions,
     gone,
@@ -90,7 +89,7 @@ class ScanRequest:
         return (self.since_at or ZERO_AT) if self.is_of_changes else self.at
 
     @property
-    def schema(self) -> Any:
+    def schema(self) -> pa.Schema:
         made = schema_of(self.format.shape)
         fields = [made.field(name_of(id)) for id in self.columns]
         fields.append(pa.field(ODD, pa.binary()))
@@ -123,7 +122,7 @@ class Scanner:
         self._manifests = Manifests(store.keyspace)
         self.manifest = self._newest()
 
-    def tables(self) -> Iterator[Any]:
+    def tables(self) -> Iterator[Rows]:
         """Rows in the order of keys, of one key in that of time; a table for each piece that has any."""
         lo = self._span.lo
         while True:
@@ -190,12 +189,12 @@ class Scanner:
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
-    def _piece(self, span: Span) -> tuple[Any, bytes]:
+    def _piece(self, span: Span) -> tuple[Rows, bytes]:
         """Rows from the start of a span on, and how far they go."""
         asked = self._asked
         if asked.at < self.manifest.flushed_at:
             rows = self._changes(span, []) if asked.is_of_changes else self._visible_before(span)
-            # After the files: whoever removes history from them has said so before.
+            # After the files were read: a threshold is published before history is removed from them.
             found = marks(self._store.engine, self._store.keyspace, span)
             judge(found, read_at=asked.start_at, flushed_at=MAX_AT)
             return rows, span.hi

@@ -22,11 +22,12 @@ from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
 from tenure.kv.encoding import decode
 from tenure.storage.engine import HEAD_BYTES, Revision
+from tenure.table.arrays import Column, Rows
 from tenure.table.arrow import Unrepresentable, array, packed
 from tenure.table.compiled_index import CompiledIndex
 from tenure.table.lake.format import AT, KEY, REST, UNTIL, column_type, name_of, schema_of, shape_of
 from tenure.table.lake.manifests import File, FileColumn, FileShape
-from tenure.table.packing import pack, unpack_columns
+from tenure.table.packing import Packed, pack, unpack_columns
 from tenure.table.readers import body
 from tenure.table.rows import Layout
 
@@ -50,12 +51,12 @@ class IndexFormat:
         ordered = tuple(column for _, column in sorted(columns.items()))
         return cls(layout, layout.indexes[index], FileShape(ordered))
 
-    def filled(self, id: int) -> Any:
+    def filled(self, id: int) -> Packed:
         kept = self.layout.columns.get(id)
         return None if kept is None else kept.type.pack(kept.filled)
 
 
-def of_revisions(format: IndexFormat, revisions: Sequence[Revision]) -> Any:
+def of_revisions(format: IndexFormat, revisions: Sequence[Revision]) -> Rows:
     """Rows of the store, none of them gone, as a table in the order they have."""
     keys = pa.array([revision.key[HEAD_BYTES:] for revision in revisions], pa.binary())
     at = pa.array([revision.at for revision in revisions], pa.int64())
@@ -72,7 +73,7 @@ def of_revisions(format: IndexFormat, revisions: Sequence[Revision]) -> Any:
     return pa.table([keys, at, *columns, rests], schema=schema)
 
 
-def _put_in_keys(format: IndexFormat, revisions: Sequence[Revision], rows: list[dict[int, Any]]) -> None:
+def _put_in_keys(format: IndexFormat, revisions: Sequence[Revision], rows: list[dict[int, Packed]]) -> None:
     """Adds what only the keys have."""
     parts = [
         (place, kept) for place, (kept, _) in enumerate(format.index.parts) if kept.id in format.index.in_key
@@ -85,7 +86,7 @@ def _put_in_keys(format: IndexFormat, revisions: Sequence[Revision], rows: list[
             row[kept.id] = kept.type.pack(kept.from_key(elements[place]))
 
 
-def _column(format: IndexFormat, column: FileColumn, rows: list[dict[int, Any]]) -> Any:
+def _column(format: IndexFormat, column: FileColumn, rows: list[dict[int, Packed]]) -> Column:
     """A column of rows, taken out of them; what it cannot hold stays there."""
     id, filled = column.id, format.filled(column.id)
     kind = _kind(format, column)
@@ -101,7 +102,9 @@ def _column(format: IndexFormat, column: FileColumn, rows: list[dict[int, Any]])
         return _with_odd_ones(kind, column, values, rows)
 
 
-def _with_odd_ones(kind: Type, column: FileColumn, values: list[Any], rows: list[dict[int, Any]]) -> Any:
+def _with_odd_ones(
+    kind: Type, column: FileColumn, values: list[Packed], rows: list[dict[int, Packed]]
+) -> Column:
     made = []
     for value, row in zip(values, rows, strict=True):
         try:
@@ -122,7 +125,7 @@ def _kind(format: IndexFormat, column: FileColumn) -> Type | None:
 # ── rows of older files ────────────────────────────────────────────────────────────────────────
 
 
-def of_file(format: IndexFormat, file: File, shape: FileShape, rows: Any) -> Any:
+def of_file(format: IndexFormat, file: File, shape: FileShape, rows: Rows) -> Rows:
     """Rows of a file in the shape that files get now; a time that they do not have is the file's."""
     rows = _dated(rows, file)
     schema = schema_of(format.shape, is_past=UNTIL in rows.column_names)
@@ -138,7 +141,7 @@ def of_file(format: IndexFormat, file: File, shape: FileShape, rows: Any) -> Any
     return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
-def _dated(rows: Any, file: File) -> Any:
+def _dated(rows: Rows, file: File) -> Rows:
     for name in (AT, UNTIL):
         if name in rows.column_names and rows.column(name).null_count:
             place = rows.column_names.index(name)
@@ -150,9 +153,9 @@ def _reshaped(
     format: IndexFormat,
     column: FileColumn,
     former: FileColumn | None,
-    rows: Any,
-    rests: list[dict[int, Any] | None],
-) -> Any:
+    rows: Rows,
+    rests: list[dict[int, Packed] | None],
+) -> Column:
     to = column_type(column.type)
     if former is not None and former.type == column.type:
         return rows.column(name_of(column.id))

@@ -3,8 +3,8 @@
     T >= F    live files, without the rows whose keys have changed since F
     T <  F    live files by `at`, past files by `at` and `until`
 
-A column is where the file has it, or its `filled` value where the file is older than the column. A value
-that lies in `rest`, or of a type that is another one by now, is not read here: whoever meets that reads rows.
+A column is where the file has it, or its `filled` value where the file is older than the column. A value that
+lies in `rest`, or of a type that is another one by now, is not read here: such a query reads rows instead.
 
 Walk: `table.columnar` plans with `scans`; `sql.duck.base_scan_sql` writes them as DuckDB's SQL.
 """
@@ -20,7 +20,7 @@ from tenure.table.arrow import Unrepresentable
 from tenure.table.column_batches import Wanted
 from tenure.table.columns import CompiledColumn
 from tenure.table.lake.format import AT, UNTIL, name_of
-from tenure.table.lake.hidden_rows import Hiding, hidden_at
+from tenure.table.lake.hidden_rows import HiddenRows, hidden_at
 from tenure.table.lake.manifests import File, FileShape, Manifest
 
 WIDER = {"int2": ("int4", "int8"), "int4": ("int8",), "float4": ("float8",), "varchar": ("text",)}
@@ -57,7 +57,7 @@ class FileScan(NamedTuple):
 Scans: TypeAlias = tuple[FileScan, ...]
 
 
-class Based(NamedTuple):
+class VisibleBase(NamedTuple):
     """A base as one reader sees it."""
 
     manifest: Manifest
@@ -66,9 +66,9 @@ class Based(NamedTuple):
     scans: Scans
 
 
-def based(
-    manifest: Manifest, wanted: Wanted, at: Timestamp, hidings: Iterable[Hiding], within: Span | None
-) -> Based:
+def visible_base(
+    manifest: Manifest, wanted: Wanted, at: Timestamp, hidings: Iterable[HiddenRows], within: Span | None
+) -> VisibleBase:
     """Raises Unrepresentable if a value may be elsewhere than in its column."""
     files = [file for file in visible_files(manifest, at) if _meets(file, within)]
     kepts = {id: wanted.layout.columns[id] for id in wanted.columns}
@@ -82,7 +82,7 @@ def based(
         )
         for file in files
     )
-    return Based(manifest, kepts, scans)
+    return VisibleBase(manifest, kepts, scans)
 
 
 def visible_files(manifest: Manifest, at: Timestamp) -> Sequence[File]:

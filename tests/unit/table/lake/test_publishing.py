@@ -12,7 +12,7 @@ from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Revision
 from tenure.table.lake.format import write
 from tenure.table.lake.manifests import AS_PUBLISHED, File, FileShape, Manifest, Written, no_base
-from tenure.table.lake.publishing import Replaced, publish
+from tenure.table.lake.publishing import ManifestEdit, publish
 from tenure.table.lake.tables import IndexFormat, of_revisions
 from tenure.table.read import at, rows
 from tenure.table.rows import Row
@@ -54,7 +54,7 @@ def test_live_files_that_overlap_are_refused(lake: Lake) -> None:
 def test_a_merge_that_began_with_an_older_base_is_refused(lake: Lake) -> None:
     _insert(lake, 1)
     lake.flush()
-    replaced = Replaced((), (Written(_file("x", b"1", b"1"), FileShape(())),))
+    replaced = ManifestEdit((), (Written(_file("x", b"1", b"1"), FileShape(())),))
     txn = lake.store.begin()
     with pytest.raises(RetryError, match="has changed"):
         publish(txn, lake.store.keyspace, lake.manifests, no_base(200, 1), replaced, txn.read_at)
@@ -94,7 +94,7 @@ def _publish_input(lake: Lake) -> Manifest:
     written = Written(_file("x", b"1", b"1", AS_PUBLISHED), FileShape(()))
 
     def work(txn: Transaction) -> None:
-        publish(txn, lake.store.keyspace, lake.manifests, began_with, Replaced((), (written,)), None)
+        publish(txn, lake.store.keyspace, lake.manifests, began_with, ManifestEdit((), (written,)), None)
 
     lake.store.transact(work)
     return lake.manifest()
@@ -146,7 +146,7 @@ def test_what_was_deleted_and_then_merged_in_is_there(lake: Lake) -> None:
     written = write(lake.files, "1/200/1/input.parquet", format.shape, made)
 
     def work(txn: Transaction) -> None:
-        publish(txn, lake.store.keyspace, lake.manifests, began_with, Replaced((), (written,)), None)
+        publish(txn, lake.store.keyspace, lake.manifests, began_with, ManifestEdit((), (written,)), None)
 
     lake.store.transact(work)
     txn = lake.store.begin()

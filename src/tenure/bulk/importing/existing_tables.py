@@ -10,7 +10,7 @@ is under way is waited for first. So is a schema change, and another import.
 Invariant (offline): while a table is offline for a job, no transaction writes it, and only that job brings it
 back.
 
-Walk: `importing.job` calls `take`, then `bring_back` in the transaction that publishes, or by `give_up`.
+Walk: `importing.job` calls `prepare`, then `bring_back` in the transaction that publishes, or by `give_up`.
 """
 
 from collections.abc import Sequence
@@ -36,14 +36,14 @@ LOOK_SECONDS = 0.1
 """Between two looks at a table that something else is at work on."""
 
 
-class Offline:
+class ExistingTables:
     def __init__(self, lake: Lake, publisher: Publisher, run: Run, tables: Sequence[int]) -> None:
         self._lake = lake
         self._publisher = publisher
         self._run = run
         self._ids = tuple(tables)
 
-    def take(self) -> Snapshot:
+    def prepare(self) -> Snapshot:
         """Returns the store as of a time from which on nobody but the job writes the tables."""
         while any(table.job != self._run.job.id for table in self._tables()):
             if not self._try():
@@ -107,7 +107,7 @@ class Offline:
         return self._settle()
 
     def bring_back(self, txn: Transaction, settled: Settled) -> None:
-        """Makes the tables public again, and gives up their claims, with whatever else the commit does."""
+        """Makes the tables public again and releases their claims, in the caller's transaction."""
         found = [self._lake.catalog.get(txn, id) for id in self._ids]
         own = [each for each in found if isinstance(each, Table) and each.job == self._run.job.id]
         self._publisher.publish(
