@@ -15,7 +15,7 @@ from tests.tidy.source import ROOT, product_modules
 NAME = re.compile(r"`([\w.]+)`")
 PAGES_OF_GROUPS = {"duckdb": "sql.duck", "lake": "table.lake"}
 
-UNNAMED_LEFT = 250
+UNNAMED_LEFT = 160
 TWICE_LEFT = {"table.arrow", "table.column_batches", "table.column_parts", "table.columnar"}
 
 
