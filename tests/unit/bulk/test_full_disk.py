@@ -11,7 +11,7 @@ import pytest
 
 from tenure.base.errors import DiskFull
 from tenure.bulk import flush
-from tenure.bulk.importing.taking_offline import Offline
+from tenure.bulk.importing.existing_tables import ExistingTables
 from tenure.cluster.jobs import attempts
 from tenure.schema_change.stages import Work, WorkKind
 from tenure.schema_change.work import Worker
@@ -49,7 +49,7 @@ def test_who_waits_is_told_when_not_even_taking_back_finds_space(
     importing.done("INSERT INTO t VALUES (1, 'before')")
     with monkeypatch.context() as full:
         full.setattr(os, "link", _no_space_after(1))
-        full.setattr(Offline, "give_up", _no_space_for_this)
+        full.setattr(ExistingTables, "give_up", _no_space_for_this)
         said = importing.csv("2,a\n3,b\n")
         assert said.sqlstate == "53100" and os.strerror(errno.ENOSPC) in said.message, said
         assert "could not take back what it did" in said.detail and NO_SPACE in said.detail, said
