@@ -1,6 +1,6 @@
 """Texts by column become a batch: typed columns, without the rows in which something is wrong.
 
-Walk: `reading.csv_rows` and `reading.ndjson_rows` call `Batches.made`; `reading.convert` does a column.
+Walk: `reading.csv_rows` and `reading.ndjson_rows` call `Batches.from_texts`; `reading.convert` does a column.
 """
 
 from collections.abc import Callable, Sequence
