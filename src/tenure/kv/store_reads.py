@@ -37,6 +37,9 @@ class StoreReads:
         self.ahead = RowsAhead()
 
     def get(self, key: bytes, flushed_at: Timestamp) -> bytes | None:
+        """`flushed_at`: the caller has a base up to there itself, and wants what the store has above it."""
+        if flushed_at > ZERO_AT:
+            return self.get_stored(key, flushed_at)  # not kept: a read without that base wants more
         return self.ahead.take(key, lambda: self.get_stored(key, flushed_at))
 
     def get_stored(self, key: bytes, flushed_at: Timestamp) -> bytes | None:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tenure.base.errors import BelowMark, RetryError
+from tenure.base.errors import BaseMoved, BelowMark, RetryError
 from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.snapshot import PAGE_ROWS
 from tenure.kv.store import Store
-from tenure.kv.thresholds import publish_threshold
+from tenure.kv.thresholds import clean, publish_threshold
 from tenure.storage.engine import Stamp
 from tests.unit.kv.breaking import BreakingEngine
 from tests.unit.kv.rows import HEAD, KEYS, TABLE, between, named, number_rows, row, write
@@ -32,6 +32,15 @@ def test_the_first_scan_fixes_the_time_of_all_others(store: Store) -> None:
     write(store, b=b"2")
     assert txn.get(row("b")) == b"1"
     assert txn.read_at == at
+
+
+def test_what_the_store_has_above_a_callers_base_is_not_kept_for_other_reads(store: Store) -> None:
+    at = write(store, a=b"1")
+    store.transact(lambda txn: clean(txn, KEYS, HEAD, at, limit=10))
+    txn = store.begin()
+    assert txn.get(row("a"), flushed_at=at) is None
+    with pytest.raises(BaseMoved):
+        txn.get(row("a"))
 
 
 def test_own_writes_are_read_back(store: Store) -> None:
