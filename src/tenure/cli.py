@@ -41,7 +41,7 @@ DEFAULT_STORE = "sqlite:tenure-data/store.db"
 DEFAULT_FILES = "tenure-data/files"
 
 DRAIN_SECONDS_MAX = 86_400.0
-"""A day: whoever wants no bound wants to be asked again."""
+"""A day: longer is most likely a mistake."""
 
 IDLE_SECONDS = 1.0
 """The main thread only waits for a signal; this bounds the wait if another thread catches it."""
@@ -210,7 +210,7 @@ def _listen(options: argparse.Namespace) -> Listen:
 
 def _until_told(options: argparse.Namespace, run: Callable[[], None]) -> None:
     ending = Ending(SystemEnv(), drain_seconds=options.drain_timeout, has_parent=options.with_parent)
-    # Whichever signal comes, and whenever: during the start it ends the start.
+    # A signal may come at any time: during the start it ends the start.
     with ending, suppress(KeyboardInterrupt):
         run()
 

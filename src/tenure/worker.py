@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 def run(options: Namespace, env: Env) -> None:
     """Works until a signal interrupts it, or until it has been idle for long enough."""
-    # Whoever is no worker need not have what this imports.
+    # Only workers need what this imports.
     from tenure.pipeline.java import find_java
     from tenure.pipeline.lazy_spark import LazySpark
 

@@ -6,7 +6,7 @@
 
 "$user" in the search path stands for the user's own schema; schemas that do not exist are passed
 over. Where a schema is, the database's map says, as of the lease: so `x.t` means one thing in one
-transaction, whatever is being created or converted meanwhile. The database, the schema and the
+transaction, also while objects are created or converted. The database, the schema and the
 object are pinned in this order.
 
 A name that is not found is confirmed in the store, at the transaction's `read_at`, before anybody is

@@ -6,7 +6,7 @@
     several stages, no rows          other nodes            first stage and a job; the job walks
     several stages and rows          other nodes            children walk, its own commit ends it
 
-The transaction belongs to the caller until here; whatever fails leaves nothing of it. A commit
+The transaction belongs to the caller until here; a failure leaves nothing of it. A commit
 carries this node's next lease, so that the change costs one durable commit where nobody is in the
 way. A change returns when every other node knows of it.
 
@@ -158,7 +158,7 @@ class SchemaChanger:
                 self.await_change(use, stored, asked)
 
     def await_change(self, use: Use, changing: Table | EnumType, asked: Requester = NOBODY) -> NoReturn:
-        """Waits for the job that changes a descriptor; whoever wants to change it then starts over."""
+        """Waits for the job that changes a descriptor; the caller then starts over."""
         use.close()  # that one may be waiting for what this one uses
         try:
             self._await_end(changing.job, asked)
@@ -256,7 +256,7 @@ class SchemaChanger:
         return commit_at
 
     def _await_known(self, commit_at: Timestamp, check: Callable[[], None] = lambda: None) -> None:
-        """Returns when every other node has a lease from after that, whatever it still pins besides."""
+        """Returns when every other node has a lease from after that; it may still pin older versions."""
         self._publisher.await_gone([Awaited(WHOLE, commit_at)], LeaseWaiter(commit_at, check=check))
 
     # ── others are there ───────────────────────────────────────────────────────────────────────
@@ -351,7 +351,7 @@ class SchemaChanger:
     def _await_job(self, id: int, declared: Sequence[AnyDescriptor], asked: Requester) -> None:
         """Returns when a job has ended well; raises what was wrong with it otherwise.
 
-        Whoever is tired of waiting is told that it goes on.
+        A statement that gives up waiting is told that the job goes on.
         """
         try:
             control = self._await_end(id, asked)
@@ -375,7 +375,7 @@ class SchemaChanger:
         self._await_known(self._modified_at(declared), check)
 
     def _catch_up(self, declared: Sequence[AnyDescriptor]) -> None:
-        """What a statement has changed, the next one on this node sees, whoever has run the job."""
+        """What a statement has changed, the next one on this node sees, though another node ran the job."""
         newest_at = self._modified_at(declared)
         if newest_at > self._leases.newest_at():
             self._leases.renew()

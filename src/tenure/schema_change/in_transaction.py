@@ -6,7 +6,7 @@
 
 Other nodes must know of what is being added before the parent's commit makes it public, so children
 publish those stages, each a commit of its own. What only shows (names, drops, defaults) waits for
-the parent. Any end but the parent's commit leaves the job: whoever adopts it walks back.
+the parent. Any end but the parent's commit leaves the job: the node that adopts it walks back.
 
 A table that the parent empties (TRUNCATE) is closed by the first child: others wait until the parent has
 ended. When all leases on the version before are gone nobody uses the former indexes any more, and the
@@ -100,7 +100,7 @@ class InTransaction:
     ) -> Fence:
         """The first child: the first stage of what is being added, and the job that would undo it.
 
-        `over` then, whatever comes of the transaction.
+        `over` then, also if the transaction fails.
         """
         child = use.txn.child(committed_only=True)
         job: Job | None = None
@@ -210,7 +210,7 @@ _REWRITES = ("computed", "generated", "replaces")
 
 
 def check_possible(written: Iterable[AnyDescriptor]) -> None:
-    """Refuses what would rewrite rows that the transaction itself has written, whoever else is there."""
+    """Refuses what would rewrite rows that the transaction itself has written."""
     for table in written:
         if not isinstance(table, Table):
             continue

@@ -9,7 +9,7 @@ A run that has to fill an index of many rows may turn out to need Spark. Then th
 (`cluster.jobs.runs.Lacking`), and a process that has it takes the walk up where it was; going back takes
 none.
 
-Whatever fails in between says so in the job's error, and the table is as it was.
+A failure in between is told in the job's error, and the table is as it was.
 
 Walk: `schema_change.changer` creates it; `composition.job_layer` hands `schema_change_kind` to the job
 runner.

@@ -189,7 +189,7 @@ class Worker:
                 return validate_foreign_key(source, layout, key.id, target, without=without)
 
     def _without(self, layout: Layout) -> frozenset[bytes]:
-        """The keys of rows that the parent of whoever works here has written: it completes those itself."""
+        """The keys of rows that the parent transaction has written: it completes those itself."""
         return frozenset() if self._parent is None else frozenset(written_keys(self._parent, layout))
 
     def _tables(self, source: Source) -> Callable[[int], Layout]:

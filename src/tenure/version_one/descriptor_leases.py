@@ -7,7 +7,7 @@
 Each row is written in a transaction that reads the newest version, so an older version's lease is
 never extended: a transaction that goes on using it has until then.
 
-Whoever writes or deletes a row of a descriptor takes a turn first: a lease that is being given up
+Each write or deletion of a row of a descriptor takes a turn first: a lease that is being given up
 and one that is being taken may have the same row.
 
 Invariant (I13): `expires_at` is what an acknowledged commit wrote.

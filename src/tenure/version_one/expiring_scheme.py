@@ -155,7 +155,7 @@ class ExpiringLeases:
         return self._session()
 
     def install(self, lease_at: Timestamp, session: NodeSession) -> None:
-        """Whoever has changed something here uses it from now on."""
+        """A node that has changed something uses the change from now on."""
         self._leases.take_in()
         self.wake()
 

@@ -248,7 +248,7 @@ class MixedLeases:
 
     @property
     def newest(self) -> CatalogView:
-        """The catalog as of the newest schema lease, for whoever only looks."""
+        """The catalog as of the newest schema lease, for callers that only look."""
         return self._leases.newest
 
     def uses(self) -> list[Use]:

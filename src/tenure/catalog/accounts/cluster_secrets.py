@@ -1,4 +1,4 @@
-"""Secrets of the cluster's own: the same on every node, made by whoever first needs one, shown nowhere.
+"""Secrets of the cluster's own: the same on every node, made by the first node that needs one, shown nowhere.
 
 They are in the store, in a table that no SQL reads: who has the store's files has them too.
 

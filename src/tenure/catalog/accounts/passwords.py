@@ -6,7 +6,7 @@
     StoredKey      = H(HMAC(SaltedPassword, "Client Key"))    checks the client's proof
     ServerKey      = HMAC(SaltedPassword, "Server Key")       signs the server's answer
 
-Whoever reads the store can pretend to be the server to a client, and cannot log in. A password goes
+A reader of the store can pretend to be the server to a client, and cannot log in. A password goes
 through SASLprep first, and counts as it is where that refuses it: so do PostgreSQL and its clients.
 
 Invariant (no-password-kept): what `stored_password` returns does not contain the password.
@@ -73,7 +73,7 @@ def stored_password(text: str, *, salt: bytes) -> str:
 
 
 def parse_verifier(text: str) -> Verifier | None:
-    """None if it is none: then it is a password, whatever it looks like."""
+    """None if it is none: then it is a password."""
     found = _STORED.fullmatch(text)
     if found is None:
         return None

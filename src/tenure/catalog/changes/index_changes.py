@@ -315,7 +315,7 @@ def dropped_index(
 
 
 def _refusal(what: str, index: Index, refusing: Iterable[Referring]) -> DependentObjects:
-    """Foreign keys depend on the index, whatever it is that is dropped with it."""
+    """Foreign keys depend on the index, also if its constraint or column is dropped."""
     return DependentObjects.listing(
         f"cannot drop {what} because other objects depend on it",
         [f"{each} depends on index {index.name}" for each in refusing],

@@ -7,7 +7,7 @@ Each function changes the descriptor, its name and its database's map of schemas
 that comes, goes or changes its name gives its database a new version. Ids are handed in: they are
 the store's to give.
 
-Whoever puts an object into a schema relies on the schema's version, so that a schema that is being
+A statement that puts an object into a schema relies on the schema's version, so that a schema that is being
 dropped accepts nothing any more.
 
 Walk: `sql` calls these for CREATE and ALTER ... RENAME.

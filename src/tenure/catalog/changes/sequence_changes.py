@@ -48,7 +48,7 @@ class SequenceOptions(Record, frozen=True):
     cache: int | None = None
     is_cycle: bool | None = None
     has_no_minimum: bool = False
-    """NO MINVALUE: whatever it was, the default again."""
+    """NO MINVALUE: the default again."""
     has_no_maximum: bool = False
 
 

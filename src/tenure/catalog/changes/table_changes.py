@@ -11,7 +11,7 @@ first, if it may.
 
 A table that is new in the draft is seen by nobody, so its changes are finished at once; so are those of a
 table that the draft empties, since nobody else uses it when that is committed. Ids of columns,
-indexes and constraints are never given out twice, whatever becomes of a change.
+indexes and constraints are never given out twice, even if the change fails.
 
 The columns' changes are in `column_changes`, those of indexes and the primary key in
 `index_changes`, those of constraints in `constraint_changes`; databases, schemas, tables and types
@@ -324,7 +324,7 @@ def _require_unread(draft: Draft, known: CatalogBelow, table: Table, altered: Ta
 
 
 def _finished_at_once(draft: Draft, table: Table) -> Table:
-    """Nobody sees it yet; but whoever writes tables it refers to must know it before it is used."""
+    """Nobody sees it yet; but writers of the tables it refers to must know it before it is used."""
     done = _finished(replace(table, state=DescriptorState.PUBLIC))
     waits = any(not draft.is_new(key.target) for key in done.foreign_keys)
     return replace(done, state=DescriptorState.ADDING) if waits else done

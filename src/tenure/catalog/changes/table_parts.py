@@ -52,7 +52,7 @@ class NamedKeyColumn(Record, frozen=True):
 
 
 class Referring(Record, frozen=True):
-    """A foreign key of another table, as whoever changes its target needs to know it."""
+    """A foreign key of another table, as a change of its target needs to know it."""
 
     table: int
     table_name: str

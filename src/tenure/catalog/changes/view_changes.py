@@ -1,6 +1,6 @@
 """Views: made, replaced and told apart from what they read.
 
-A view is one text and what it means. Whatever it reads knows it: a table or view as one of its
+A view is one text and what it means. What it reads refers to it: a table or view as one of its
 `dependents`, a type as one of its `referents`, so that neither goes from under it. A view has no
 rows and no elements; a version of it is there at once, as of any object, and its former name drains.
 

@@ -19,7 +19,7 @@ whoever drops an object sees from it what is in the way, and whoever comes to us
 a new version, which a drop that runs meanwhile meets.
 
 Types and expressions stand here as data; `expr` gives them meaning. A column's `filled` is the
-value of rows that were written before it existed: fixed, whatever becomes of its default.
+value of rows that were written before it existed: fixed, also if its default changes.
 
 Walk: `catalog.changes.table_changes` makes new versions, `catalog.descriptors.validation` judges them,
 `catalog.descriptors.catalog_records` keeps them, `catalog.leases.uses` hands them out.
@@ -284,7 +284,7 @@ class SearchPath(Record, frozen=True):
 
 
 class ViewSource(Record, frozen=True):
-    """What a name in a view's text meant when the view was made, whatever it is called by now."""
+    """What a name in a view's text meant when the view was made; its name may have changed since."""
 
     name: tuple[str, ...]
     """Its parts, as written."""

@@ -48,7 +48,7 @@ def between(lower: bytes, upper: bytes | None) -> bytes:
             return bytes(digits)
         digits.append(low)
         if low < high:
-            upper = None  # already below it, whatever follows
+            upper = None  # already below it
 
 
 def added(type_: EnumType, label: str, *, before: str | None, after: str | None, is_seen: bool) -> EnumType:

@@ -2,10 +2,10 @@
 
     store   the next id that nobody has taken        node   [ 140 141 .. 155 ]  handed out from memory
 
-An id is gone once it was given, whatever becomes of who asked. A transaction that fails may have left marks
-of the object it was about to make in others (a foreign key is known to its target before its table is
-there), and they are cleaned up later: another object by the same id would be taken for the one they mean.
-And since nobody reads the counter in a transaction of his own, those who make objects do not meet.
+An id that was given is never given again. A transaction that fails may have left marks of the object it was
+about to make in others (a foreign key is known to its target before its table is there), which are
+cleaned up later: another object by the same id would be taken for the one they mean. No statement reads the
+counter in its own transaction, so statements that make objects do not conflict.
 
 Invariant (id-once): no two descriptors ever have the same id.
 

@@ -3,10 +3,10 @@
     (schema, index name) ─► ids of tables
 
 It is made when it is first asked for, by a pass over all tables, and kept up with each version of the
-cache from then on: whoever names an index in a large catalog must not look through all of it.
+cache from then on: a statement that names an index in a large catalog must not look through all of it.
 
 What it tells are candidates. One that is overtaken by a newer version may name a table that has the
-index no more; whoever asks looks at the tables themselves.
+index no more; callers look at the tables themselves.
 
 Walk: `catalog.leases.catalog_cache` makes `IndexHolders`, and has it `moved` from version to version.
 """

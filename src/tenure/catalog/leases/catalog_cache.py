@@ -77,7 +77,7 @@ class CatalogView:
         return None if entry is None else entry.descriptor(self._cache.catalog)
 
     def descriptors(self) -> Iterator[AnyDescriptor]:
-        """All of them, for whoever looks for something that has no name of its own."""
+        """All of them, for callers that look for something without a name of its own."""
         for id in self.ids():
             found = self.descriptor(id)
             if found is not None:
@@ -118,7 +118,7 @@ class CatalogView:
                 return value
 
     def ids(self) -> list[int]:
-        """The ids of all descriptors, and of some that are gone: whoever asks looks each of them up."""
+        """The ids of all descriptors, and of some that are gone: the caller looks each of them up."""
         # The dictionary first: what leaves it is in some `before` by then.
         found = dict.fromkeys(self._cache.keys())
         version: CatalogView | None = self

@@ -73,7 +73,7 @@ class Holders:
                 yield use
 
     def _forget(self, wait: LeaseWait) -> None:
-        """The record of a waiter that died goes with whoever finds it."""
+        """Deletes the record of a waiter that died."""
         self._store.transact(lambda txn: self._waits.delete(txn, wait))
 
     def _follow(self, seconds: float) -> None:

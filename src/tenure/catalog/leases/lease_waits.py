@@ -8,7 +8,7 @@ Such rows are narrowed or deleted, and never appear: so they are read fresh, out
 nothing here pins the descriptor under them. A row whose holder is dead is deleted by whoever
 waits, who also deletes a session once it has expired: a wait hangs on nobody's good will.
 
-A wait that takes longer than a moment is recorded, so that others can see whom it waits for, can
+A wait that takes longer than a moment is recorded, so that others can see what it waits for, can
 end their own transactions that hold it up, and can find cycles. A node that does not end its
 transaction is cut off: its session is frozen and dies within one ttl. Nobody ever deletes the lease
 of a live session. A node without a session in the store has no record of its waits either: what it
@@ -16,7 +16,7 @@ waits for, an expiring lease on an older version, ends by itself.
 
 Invariant (I12): a next version is written only when no older lease covers the descriptor.
 Invariant (I9): of a cycle of waiting transactions the youngest gives way.
-Invariant (I19): a wait ends within the grace, a ttl and the poll, whatever the holder does.
+Invariant (I19): a wait ends within the grace, a ttl and the poll, also if the holder never answers.
 
 Walk: `schema_change` calls `await_gone` between two versions; `SHOW BLOCKERS` calls `blockers`.
 """

@@ -5,7 +5,7 @@
 As long as a hold stands and nothing here pins what it holds, this node's own lease rows count as
 narrowed by it: nobody here uses the older version, and nobody can begin to. A publisher that ends in
 anything but a plain refusal may have committed: its hold lasts, in doubt, until the scheme has taken
-in whatever came of it.
+in the outcome.
 
 Walk: a lease scheme asks `of` before it pins, and says `freed` after it has unpinned; the schema
 changer holds what it is about to publish.

@@ -3,7 +3,7 @@
     bind ──► read_at ──► descriptor(id), descriptor(id) ... ──► commit, with F as deadline ──► over
                               each is pinned before it is handed out
 
-All its descriptors are the catalog as of its lease's L, whatever is renewed meanwhile. Each use
+All its descriptors are the catalog as of its lease's L, also if the node renews its lease meanwhile. Each use
 pins (lease, descriptor); as long as the pin is there, the node's lease row covers the descriptor,
 and nobody publishes the version after the next. Lookups are in memory and never wait for the
 store.
@@ -204,7 +204,7 @@ class Use:
         self.txn.refresh()
 
     def commit(self, check: Check = unchecked) -> Timestamp:
-        """Commits below the frontier, whatever the commit timestamp turns out to be."""
+        """Commits below the frontier, or not at all."""
         with self._ending():
             self._start_commit()
             return self.txn.commit(check)
@@ -223,7 +223,7 @@ class Use:
                 raise
 
     def finish_commit(self) -> Timestamp:
-        """Returns, or raises, what `commit` would have; must be called for whatever was submitted."""
+        """Returns, or raises, what `commit` would have; must be called after each `submit`."""
         try:
             return self.txn.finish()
         except SessionLost as error:
@@ -294,5 +294,5 @@ def check_below(frontier_at: Timestamp, at: Timestamp) -> None:
 
 
 def _lost() -> RetryError:
-    """Nothing of it landed: whoever deleted the session closed its way to the store first."""
+    """Nothing of it landed: the node that deleted the session closed its lanes first."""
     return RetryError("this node's session was lost, and its schema lease with it")

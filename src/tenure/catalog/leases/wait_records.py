@@ -3,7 +3,7 @@
     wait   (instance, epoch, number) -> what it waits for, what its transaction holds meanwhile
 
 A cycle of transactions that wait for each other's pins goes through waiting transactions only, and
-each of them has a record here; so whoever reads them all sees every cycle, across nodes.
+each of them has a record here; so a node that reads them all sees every cycle, across nodes.
 
 Walk: `catalog.leases.lease_waits` writes one while it waits and looks for cycles; a node's own
 `catalog.leases.holder_eviction` step ends transactions that others have waited for too long.

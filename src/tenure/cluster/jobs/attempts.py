@@ -62,7 +62,7 @@ def attempt(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> J
         raise
     except Exception as error:
         if run.is_stopped():
-            raise Stopped from error  # whatever a stopped function ends in says nothing about the job
+            raise Stopped from error  # an error of a stopped function says nothing about the job
         # An error of our own tree says all in its message; any other is a bug and shows where.
         is_expected = isinstance(error, TenureError)
         _log.warning("job %d failed: %s", run.job.id, for_operator(error), exc_info=not is_expected)

@@ -25,7 +25,7 @@ class JobRetention:
 
     def step(self) -> float | None:
         """Looks at the next batch; returns 0 while there is more, None at the end of a round."""
-        # By whichever clock is behind: this node's own may once have jumped ahead.
+        # By the clock that is behind: this node's own may once have jumped ahead.
         now_at = min(from_micros(self._store.engine.wall_micros()), self._store.clock.wall_at())
         before_at = add_seconds(now_at, -self._settings()[JOBS_RETENTION])
 

@@ -1,6 +1,6 @@
 """Jobs as records: who asked for what, who may run it, how far it is.
 
-    job        id -> kind, owner, description, payload      written by whoever creates it
+    job        id -> kind, owner, description, payload      written by its creator
     control    id -> state, claim, run, errors              open jobs: states and claims
     ended      id -> the same, of jobs that are over        so that adopting looks at open ones alone
     progress   id -> fraction, status, data                 written often, by the run alone
@@ -212,7 +212,7 @@ class Jobs:
         return control
 
     def checkpoint(self, txn: Transaction, fence: Fence, progress: JobProgress) -> None:
-        """Saves how far a run is, together with whatever effects the transaction has."""
+        """Saves how far a run is, together with the effects of the transaction."""
         control = self.fenced(txn, fence)
         # One that starts over each time gets as far as before each time: only what the next run goes on from
         # counts, or the pauses between attempts would never grow.

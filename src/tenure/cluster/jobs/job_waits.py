@@ -6,9 +6,9 @@
                        ├── the store is away: look again, for AWAY_SECONDS_MAX, then OutcomeUnknown (40003)
                        └── it cannot take back what it did: after REVERTS_MAX attempts, what it failed with
 
-A job goes on without whoever waits for it. So what the waiter meets after the job was created says nothing
-about the job: a statement that lost sight of it must not say that it failed. What is not known is 40003, with
-the job's number and how to look.
+A job goes on if the statement that waits for it ends. So an error of the wait says nothing about the job: a
+statement that lost sight of it must not say that it failed. An outcome that is not known is 40003, with the
+job's number and how to look.
 
 Invariant (job-outcome): who waited for a job is told what the job came to, or that this is not known.
 

@@ -1,7 +1,7 @@
 """The open jobs in a runner's memory, so kept that a step costs what changed and not what is open.
 
     all open ──┬── nothing for this process: another kind, paused          by id alone
-               ├── of a kind it knows, but needs what it has not           by id, for whoever could help
+               ├── of a kind it knows, but needs what it has not           by id, for starting a worker
                ├── to be tried again at a time                             in a heap, until then
                └── the rest, by holder ──┬── nobody    free to claim, the oldest first
                                          └── a session, an instance        asked once for all its jobs
@@ -92,7 +92,7 @@ class OpenJobs:
         return self._by_holder.get(holder, {})
 
     def holders(self) -> list[JobHolder]:
-        """Whoever holds jobs that this process could run."""
+        """The holders of jobs that this process could run."""
         return [holder for holder in self._by_holder if holder != FREE]
 
     def lack(self, need: str) -> bool:

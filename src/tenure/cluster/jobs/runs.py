@@ -94,7 +94,7 @@ class Run:
         self.progress = self._store.transact(save)
 
     def save(self, txn: Transaction, *, fraction: float, status: str = "", data: bytes = b"") -> JobProgress:
-        """Saves progress with whatever else a transaction does, if the run may still write."""
+        """Saves progress with what else a transaction does, if the run may still write."""
         progress = JobProgress(self.job.id, fraction, status, data)
         self._jobs.checkpoint(txn, self.fence, progress)
         return progress
