@@ -72,7 +72,11 @@ class ExpiringWatch:
         return (row for key, row in self.rows.items() if row.descriptor == id and self.owners[key] != process)
 
     def _own_users(self, process: str, id: int, at: Timestamp) -> Iterator[tuple[int, list[Txn]]]:
-        """The versions of a descriptor pinned in a process under a valid lease, and for whom."""
+        """The versions of a descriptor pinned in a process under a valid lease, and for which transactions.
+
+        What is pinned under an expired lease cannot be used any more: `_judge_use` and
+        `expiring_predicates.readers` find a commit or a read under one (I13).
+        """
         own = self.trace.expiring.get(process)
         for lease in () if own is None else own.every:
             if own is not None and lease.descriptor.id == id and lease.pin.uses and at < lease.expires_at:
