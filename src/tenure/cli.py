@@ -1,10 +1,10 @@
 """The command line: `tenure start` runs a node, `tenure worker` one with Spark, until SIGTERM or Ctrl-C.
 
-`tenure store` has commands that do one thing to a store and its lake, and end.
+`tenure store` has commands that do one thing to a store and its lake, and then end.
 
-Standard output carries one line, `ready sql=HOST:PORT instance=... store=...`, for whoever waits for the
-node; `created=store` follows if there was no such store before. Everything else goes to standard error, one
-line per event, times in UTC. A node that cannot start says why in one line and exits with 1; one that was
+Standard output carries one line, `ready sql=HOST:PORT instance=... store=...`, for the process that waits for
+the node; `created=store` follows if there was no such store before. Everything else goes to standard error,
+one line per event, times in UTC. A node that cannot start says why in one line and exits with 1; one that was
 drained exits with 0.
 
 Walk: the entry point calls `main` -> `_start` -> `node.Node`, which serves SQL by `front.Front`; or
@@ -47,12 +47,15 @@ IDLE_SECONDS = 1.0
 """The main thread only waits for a signal; this bounds the wait if another thread catches it."""
 
 SWITCH_SECONDS = 0.0005
-"""How long a thread that computes may keep the interpreter from one that wants it. Python's own 5 ms are long
-for the door: it gives the interpreter up at each read and write of a socket, and gets it back that much
-later if a statement is being worked on beside."""
+"""How long a computing thread may keep the GIL from a waiting one. Python's default of 5 ms is long for the
+door: it releases the GIL at each read and write of a socket, and gets it back that much later while another
+thread computes.
+"""
 
 YOUNG_OBJECTS = 10_000
-"""So many more objects than are freed cause a collection: Python's own 700 come often in one statement."""
+"""A collection starts when so many more objects were allocated than freed: Python's default of 700 is reached
+often in one statement.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -138,7 +141,7 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_shared(parser: argparse.ArgumentParser) -> None:
-    """What nodes and workers are told alike."""
+    """Adds the options that nodes and workers share."""
     _add_place(parser)
     parser.add_argument(
         "--files",
@@ -210,13 +213,13 @@ def _listen(options: argparse.Namespace) -> Listen:
 
 def _until_told(options: argparse.Namespace, run: Callable[[], None]) -> None:
     ending = Ending(SystemEnv(), drain_seconds=options.drain_timeout, has_parent=options.with_parent)
-    # A signal may come at any time: during the start it ends the start.
+    # A signal during the start ends the start.
     with ending, suppress(KeyboardInterrupt):
         run()
 
 
 def _once(run: Callable[[], None]) -> int:
-    """Does something that ends; a signal ends it early, and it takes back what it can."""
+    """Runs a command that ends by itself; a signal ends it early, and it undoes what it can."""
     with Ending(SystemEnv(), drain_seconds=None):
         try:
             run()
@@ -261,8 +264,8 @@ def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
 
 
 def _settle_memory() -> None:
-    """What there is now stays, so collections need not look at it. They come seldom enough for large
-    statements, which make thousands of objects and drop them by themselves.
+    """Freezes the objects that exist now, so that collections skip them. Collections are rare enough for
+    large statements, which make thousands of objects and free them by reference counts.
     """
     gc.collect()
     gc.freeze()

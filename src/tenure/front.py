@@ -1,4 +1,4 @@
-"""The SQL front of a node: sessions over its parts, behind a door.
+"""The SQL front of a node: sessions over its services, behind a door.
 
     door (pgwire) ─► SqlSessions ─► Services: store, leases, catalog, changer, locks, ...
 
@@ -31,7 +31,7 @@ from tenure.sql.tables.node_view import NodeView
 from tenure.sql.tables.running import answer
 
 DRAIN_SECONDS = 10.0
-"""How long a drain waits for transactions that are open before it ends them."""
+"""How long a drain waits for open transactions before it ends them."""
 
 SECRET_BYTES = 32
 
@@ -145,7 +145,7 @@ class Front:
 
 
 class BinaryCodecs:
-    """The wire's binary format, for COPY."""
+    """The wire's binary format, as COPY uses it."""
 
     def encoders(self, types: Sequence[Type]) -> list[Callable[[Datum], bytes]]:
         return [encoder(each, BINARY) for each in types]

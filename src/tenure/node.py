@@ -63,7 +63,7 @@ class Node:
 
         if start.options.listen is not None:
             self.front = open_door(start, start.options.listen, storage.store, cluster, view)
-        # What commands, workers and tests use of a node.
+        # Attributes for commands, workers and tests.
         self.store, self.locations = storage.store, storage.locations
         self.settings, self.liveness, self.deaths = cluster.settings, cluster.liveness, cluster.deaths
         self.jobs, self.runner, self.changer = cluster.jobs, jobs.runner, jobs.changer

@@ -12,11 +12,11 @@ A child names each of its sessions to the parent, on its standard output:
     ready sql=... instance=1 store=...
     session 1 1763323200000000        instance and epoch
 
-When the parent has reaped it, those sessions are ended at once (`cluster.sessions.reaped_sessions`): a schema
-change need not wait for one to expire. A session that a child could not name any more expires as ever.
+When the parent has reaped it, it ends those sessions at once (`cluster.sessions.reaped_sessions`): a schema
+change need not wait until they expire. A session that a child could not name in time expires as usual.
 
-The parent only holds the port, starts, watches and stops the others; it serves nothing. The others end with
-it, however it ends: their standard input is a pipe that it holds.
+The parent only holds the port, and starts, watches and stops the children; it serves nothing. The children
+end with it in every case: their standard input is a pipe that it holds.
 
 Invariant (port-is-ours): while the parent lives, no socket but those that its children inherit has the port.
 
@@ -47,32 +47,33 @@ from tenure.pgwire.listeners import BACKLOG
 from tenure.storage.addresses import open_engine
 
 RESTART_SECONDS = 1.0
-"""Before a process that died is started again: one that cannot run must not take a core by trying."""
+"""The pause before a process that died is started again: one that cannot run must not use a core by trying.
+"""
 
 POLL_SECONDS = 0.2
 PROCESSES_MAX = 64
 
 STOP_SLACK_SECONDS = 5.0
-"""Beyond the time that a process has for its drain: it ends by itself, on a busy machine a little later."""
+"""Added to the drain's time before a process is killed: on a busy machine it ends a little late."""
 
 _log = logging.getLogger(__name__)
 
 SESSION = "session"
-"""The word before a session on a child's standard output."""
+"""The first word of the line that names a session on a child's standard output."""
 
 STORE_VARIABLE, LAKE_VARIABLE = "TENURE_STORE", "TENURE_LAKE"
-"""In the environment: the store and the lake, where the command line does not name them."""
+"""Environment variables for the store and the lake, where the command line does not name them."""
 
 
 def run(options: Namespace, listen: Listen, env: Env) -> int:
-    """Returns the exit code, when all of them have ended."""
+    """Returns the exit code when all processes have ended."""
     if not 1 <= options.processes <= PROCESSES_MAX:
         raise InvalidParameter(f"--processes takes a number from 1 to {PROCESSES_MAX}")
     listen.check()
     os.environ.update(in_environment(options))
     os.environ[PROCESSES_VARIABLE] = str(options.processes)
     children: list[Child] = []
-    # The parent's own bound is the last resort: the children's end before it.
+    # The parent's own bound is the last resort: the children's bounds are shorter.
     stop_seconds = options.drain_timeout + STOP_SLACK_SECONDS
     ending = Ending(
         env, drain_seconds=stop_seconds + STOP_SLACK_SECONDS, before_force=lambda: _kill(children)
@@ -93,12 +94,14 @@ def run(options: Namespace, listen: Listen, env: Env) -> int:
 
 
 def in_environment(options: Namespace) -> dict[str, str]:
-    """What other processes are told there, as it may have passwords: all can read a command line."""
+    """Options that are passed in the environment, as they may contain passwords: all users can read a command
+    line.
+    """
     return {STORE_VARIABLE: options.store, LAKE_VARIABLE: options.lake}
 
 
 def on_command_line(options: Namespace) -> list[str]:
-    """What nodes and workers that a process starts are told alike, besides."""
+    """The other options that the nodes and workers started by a process share."""
     told = ["--with-parent", "--drain-timeout", str(options.drain_timeout)]
     told += ["--compat-version", str(options.compat_version)]
     told += ["--files", options.files, "--spark-master", options.spark_master]
@@ -108,10 +111,10 @@ def on_command_line(options: Namespace) -> list[str]:
 
 
 def _listening(listen: Listen) -> socket.socket:
-    """Takes the port for this process and its children alone: without SO_REUSEPORT nobody can join."""
+    """Binds the port for this process and its children alone: without SO_REUSEPORT no other can bind it."""
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
     port = socket.socket(family, socket.SOCK_STREAM)
-    # For a port whose last connections linger; it never lets two listen.
+    # Allows a port whose last connections linger; it never lets two sockets listen.
     port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         port.bind((listen.host, listen.port))
@@ -122,7 +125,7 @@ def _listening(listen: Listen) -> socket.socket:
             f"listening on {listen.host}:{listen.port}: {error.strerror or error}",
             hint="Give another address with --sql HOST:PORT; port 0 takes a free one.",
         ) from error
-    port.setblocking(False)  # for all: it belongs to what they share
+    port.setblocking(False)  # for all processes: the flag belongs to the shared socket
     return port
 
 
@@ -140,7 +143,7 @@ def _await_ready(children: Sequence["Child"]) -> None:
         child.has_spoken.wait()
         if not child.ready_line:
             raise InputOutput("a process could not be started; its log says why")
-    # One of them may have made the store, and says so.
+    # One of them may have created the store, and then reports it.
     first = max((child.ready_line for child in children), key=lambda line: "created=" in line)
     print(f"{first} processes={len(children)}", flush=True)
 
@@ -152,14 +155,14 @@ def _watch(children: "list[Child]", start: Callable[[], "Child"], store: str, en
             code = child.process.poll()
             if code is not None:
                 _log.warning("process %d ended with %d; starting another", child.process.pid, code)
-                # Beside: a store that hangs must not keep the next process from starting.
+                # In a thread: a store that hangs must not keep the next process from starting.
                 env.spawn("reaped sessions", partial(_end_sessions, child, store, env))
                 env.sleep(RESTART_SECONDS)
                 children[position] = start()
 
 
 def _end_sessions(child: "Child", store: str, env: Env) -> None:
-    """Ends what a process that was reaped has left; what fails here is left to expire."""
+    """Ends the sessions of a process that was reaped; those that fail here expire by themselves."""
     sessions = child.sessions()
     try:
         with closing(open_engine(store, env)) as engine, closing(Store(engine, env)) as opened:
@@ -173,7 +176,7 @@ def _end_sessions(child: "Child", store: str, env: Env) -> None:
 
 
 class Child:
-    """A process that was started here, with what it has said."""
+    """A process that was started here, with its output."""
 
     def __init__(self, command: list[str], port: socket.socket, env: Env) -> None:
         # A group of its own: Ctrl-C reaches the parent alone, which then stops them in order.
@@ -205,13 +208,13 @@ class Child:
         self.has_spoken.set()
 
     def sessions(self) -> list[SessionId]:
-        """All that it has named, once it has ended."""
+        """All sessions that it has named, once it has ended."""
         self._reading.join()
         return self._sessions
 
 
 class SessionTeller:
-    """The other side, in the child: names each session that the node gets to the parent."""
+    """The child's side: names each new session of the node to the parent."""
 
     def __init__(self, session: Callable[[], NodeSession]) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""`tenure store`: what an operator does to a store and its lake as a whole.
+"""`tenure store`: operations on a store and its lake as a whole.
 
     tenure store copy       a copy of both, made while nodes run
     tenure store use-lake   says that a lake is the store's, from where it is now
@@ -24,7 +24,7 @@ from tenure.table.lake.opening import use_lake
 
 
 def add_to(parser: ArgumentParser, add_place: Callable[[ArgumentParser], None]) -> None:
-    """Adds the options; `add_place` those that say which store and which lake."""
+    """Adds the options; `add_place` adds those that name the store and the lake."""
     commands = parser.add_subparsers(dest="store_command", required=True, metavar="COMMAND")
     copy = commands.add_parser("copy", help="copy a SQLite store with its lake, also while nodes run")
     add_place(copy)
@@ -42,7 +42,7 @@ def add_to(parser: ArgumentParser, add_place: Callable[[ArgumentParser], None]) 
 
 
 def run(options: Namespace, env: Env) -> None:
-    """Does it, and says on standard output what was done."""
+    """Runs the command, and reports on standard output."""
     if options.store_command == "copy":
         to_lake = options.to_lake or default_lake(options.to)
         copied = copy_store(options.store, options.lake, options.to, to_lake, env)

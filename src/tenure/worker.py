@@ -34,13 +34,13 @@ _log = logging.getLogger(__name__)
 
 def run(options: Namespace, env: Env) -> None:
     """Works until a signal interrupts it, or until it has been idle for long enough."""
-    # Only workers need what this imports.
+    # Only workers need these imports.
     from tenure.pipeline.java import find_java
     from tenure.pipeline.lazy_spark import LazySpark
 
     find_java(os.environ)
     spark = LazySpark(env, master=options.spark_master, cache_directory=cache_directory(os.environ))
-    # Not by this thread: pyspark would take its signals, and the node need not wait.
+    # Not in this thread: pyspark would take over its signal handlers, and the node need not wait.
     opening = env.spawn("spark", spark.open)
     try:
         node = Node(
@@ -72,9 +72,9 @@ def run(options: Namespace, env: Env) -> None:
 
 
 def _require_spark(tasks: Callable[[], Tasks], *, is_lasting: bool) -> None:
-    """Raises why there is no Spark.
+    """Raises the reason why there is no Spark.
 
-    A worker that a node started stays while Spark's master is away: its jobs ask again and say so.
+    A worker that a node started stays while Spark's master is away: its jobs retry and report the reason.
     """
     try:
         tasks()
@@ -95,7 +95,7 @@ def _work(node: Node, env: Env, *, idle_seconds: float) -> None:
 
 
 def command(options: Namespace) -> list[str]:
-    """How a node starts one; store and lake are in the environment."""
+    """The command by which a node starts a worker; store and lake are in the environment."""
     return [
         *(sys.executable, "-m", "tenure.cli", "worker"),
         *on_command_line(options),
@@ -104,7 +104,7 @@ def command(options: Namespace) -> list[str]:
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path | None:
-    """Where what can be made again is kept; None if this user has no place of his own."""
+    """The directory for data that can be made again; None if this user has no private one."""
     home = environ.get("HOME")
     base = environ.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else None)
     return None if base is None else Path(base) / "tenure"

@@ -1,15 +1,15 @@
-"""What the outside gives: time, waiting, randomness and threads.
+"""The environment of all product code: time, waiting, randomness and threads.
 
-All product code gets an `Env` and takes nothing by itself, so the same code runs on the wall
-clock and real threads (`SystemEnv`), on a clock that a test moves by hand (`ManualEnv`), and
-on greenlets with virtual time in the simulator. This is the only module of the core that
-reads a clock, sleeps, draws random numbers or starts a thread; a tidy test holds it to that.
+Product code is handed an `Env` and reaches the outside only through it. So the same code runs on the wall
+clock and real threads (`SystemEnv`), on a clock that a test moves by hand (`ManualEnv`), and on greenlets
+with virtual time in the simulator. This is the only module of the core that reads a clock, sleeps, draws
+random numbers or starts a thread; a tidy test checks that.
 
 Two clocks, for two purposes: `wall_micros` may jump and is only ever compared with other
 wall clocks; `monotonic` never goes back and measures waits.
 
-Threads are many, processors few. Whoever bounds how many threads run at once gives each a `Place`
-(`holding`); one that has to wait for others does so inside `waiting`, and holds no place meanwhile.
+A pool that bounds how many threads run at once gives each of its threads a `Place` (`holding`). A thread that
+has to wait for other threads waits inside `waiting`, which gives the place up for that time.
 
 Walk: `node.py` makes one and hands it to every part; nothing below imports upward.
 """
@@ -35,11 +35,13 @@ class Task(Protocol):
 
 
 class Place(Protocol):
-    """The right of one thread to run, among those that somebody bounds."""
+    """A thread's right to run, given out by a pool that bounds how many threads run at once."""
 
     def leave(self) -> None: ...
     def come_back(self, *, at_once: bool) -> None:
-        """Returns when there is room again, or at once, however many run."""
+        """Blocks until the pool has room again; with `at_once` it returns immediately, even if the pool is
+        full.
+        """
 
 
 class Env(Protocol):
@@ -53,12 +55,13 @@ class Env(Protocol):
     def reentrant_lock(self) -> AbstractContextManager[object]: ...
     def spawn(self, name: str, run: Callable[[], None]) -> Task: ...
     def holding(self, place: Place) -> AbstractContextManager[object]:
-        """Inside of it this thread runs by that place's leave."""
+        """The calling thread runs under this place while the context is entered."""
         ...
 
     def waiting(self, *, holds: bool = False) -> AbstractContextManager[object]:
-        """Around a wait for others that may take long: this thread has no place meanwhile, and queues for one
-        afterwards. Who holds something that all others need does not queue.
+        """Wraps a wait for other threads that may take long. The thread gives its place up meanwhile and
+        queues for one afterwards. With `holds`, the thread holds something that all others need, and does not
+        queue.
         """
         ...
 
@@ -76,7 +79,7 @@ class SystemEnv:
     def wall_micros(self) -> int:
         return time.time_ns() // 1000
 
-    # Itself, and not a method around it: every statement asks several times.
+    # Bound directly, without a method around it: every statement reads the clock several times.
     monotonic = staticmethod(time.monotonic)
 
     def sleep(self, seconds: float) -> None:
@@ -89,7 +92,7 @@ class SystemEnv:
         return threading.Lock()
 
     def reentrant_lock(self) -> AbstractContextManager[object]:
-        """For what a destructor may call, which runs in the middle of anything."""
+        """For code that a destructor may call: a destructor can run while its thread holds the lock."""
         return threading.RLock()
 
     def spawn(self, name: str, run: Callable[[], None]) -> Task:
@@ -116,13 +119,13 @@ def _away_from(place: Place, *, at_once: bool) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        place.come_back(at_once=True)  # there is little left to do
+        place.come_back(at_once=True)  # the thread has little left to do
         raise
     place.come_back(at_once=at_once)
 
 
 class ManualEnv:
-    """Time that stands still until somebody moves it; every wait is over at once.
+    """Time that stands still until a test moves it; every wait is over at once.
 
     Sleeping moves both clocks, so a loop under test runs through its waits without one. Tasks
     run to their end inside `spawn`: a test that needs real concurrency uses `SystemEnv`.

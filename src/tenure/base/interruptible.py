@@ -1,17 +1,17 @@
-"""Long work that can be broken off: whoever does it asks now and then whether it may go on.
+"""Long work that can be broken off: it calls a check now and then, which raises if the work is to stop.
 
-Work over rows is handed a `Check` by its caller. Functions of SQL, and what waits deep below for the store,
-are not: they are called from everywhere. So the check of what a thread does at present stands in a
-variable of its own (`checked_by`). A loop inside of a function asks it (`check_now`, `paced`); a wait takes
-it (`current_check`) and asks now and then. Where nobody has set one, nothing is checked. If it raises,
+Work over rows is handed a `Check` by its caller. SQL functions, and waits for the store deep below, are
+called from everywhere and cannot be handed one. So the check of a thread's current work is in a context
+variable (`checked_by`). A loop inside a function calls it (`check_now`, `paced`); a wait fetches it
+(`current_check`) and calls it now and then. Where none is set, nothing is checked. If it raises,
 
     a function                   is left
     a read                       is given up and its connection closed
     a commit that was sent       is waited for a little longer (`patient`), then given up as unknown
     a call that knows no check   goes on in a thread that nobody waits for (`abandonable`)
 
-Files of an object store are opened in many places, which have no `Env` to make threads with. So the one who
-sets the check can set the `Env` beside it (`current_env`).
+Files of an object store are opened in many places, which have no `Env` to start threads with. So the caller
+that sets the check can set the `Env` beside it (`current_env`).
 
 Walk: `pgwire.conversation` sets the check of what it hands to threads; functions of `expr`, `storage` and
 `kv.commits` ask it; `sql.statements.dml.writing`, `table.foreign_keys` and `kv.commits` are handed one.
@@ -28,21 +28,22 @@ from tenure.base.errors import TenureError
 T = TypeVar("T")
 
 Check: TypeAlias = Callable[[], None]
-"""Raises if what is under way is to be given up."""
+"""Raises if the current work is to be given up."""
 
 ITEMS_PER_CHECK = 256
 """A row takes some 50 us to write, a check less than one."""
 
 STEPS_PER_CHECK = 512
-"""Of a loop over the letters or elements of one value: some 0.1 to 1 ms, and 100 ms of numbers of 131,072
-digits."""
+"""For a loop over the characters or elements of one value: some 0.1 to 1 ms between checks, and 100 ms for
+numbers of 131,072 digits.
+"""
 
 LOOK_SECONDS = 0.1
-"""Between two checks of a wait: a cancel is to be heeded within a second."""
+"""The time between two checks of a wait: a cancel must take effect within a second."""
 
 
 def unchecked() -> None:
-    """The check of work that nobody can break off."""
+    """The check of work that cannot be broken off."""
 
 
 def interruptible(items: Iterable[T], check: Check) -> Iterator[T]:
@@ -58,12 +59,14 @@ _env: ContextVar[Env | None] = ContextVar("environment of what is under way", de
 
 
 def current_check() -> Check:
-    """What whoever waits in this thread asks; `unchecked` if nobody can break its work off."""
+    """The check that a wait of this thread calls; `unchecked` if its work cannot be broken off."""
     return _current.get()
 
 
 def current_env() -> Env | None:
-    """By which a call of this thread becomes `abandonable`; None if nobody can break its work off."""
+    """The environment with which a call of this thread becomes `abandonable`; None if its work cannot be
+    broken off.
+    """
     return _env.get()
 
 
@@ -82,7 +85,7 @@ def checked_by(check: Check, env: Env | None = None) -> Iterator[None]:
 
 
 def check_now() -> None:
-    """Raises if what this thread does is to be given up."""
+    """Raises if the work of this thread is to be given up."""
     _current.get()()
 
 
@@ -92,7 +95,7 @@ def paced(items: Sequence[T]) -> Iterable[T]:
 
 
 def paced_all(items: Iterable[T]) -> Iterator[T]:
-    """The same, of items that nobody has counted."""
+    """As `paced`, for items whose number is not known."""
     check = _current.get()
     for number, item in enumerate(items, 1):
         if not number % STEPS_PER_CHECK:
@@ -101,7 +104,7 @@ def paced_all(items: Iterable[T]) -> Iterator[T]:
 
 
 def patient(check: Check, env: Env, seconds: float) -> Check:
-    """The same check, which raises only when it would have for so long."""
+    """The same check, which raises only after its condition has held for so many seconds."""
     if check is unchecked:
         return unchecked
     since: float | None = None
@@ -122,8 +125,8 @@ def patient(check: Check, env: Env, seconds: float) -> Check:
 def abandonable(
     env: Env, name: str, work: Callable[[], T], dispose: Callable[[T], None] = lambda result: None
 ) -> T:
-    """Does what cannot be broken off in a thread of its own, if this one can be: then nobody waits for it
-    any more, and `dispose` is given what comes of it after all.
+    """Makes a call that cannot be broken off in a thread of its own, if the calling thread can be broken off.
+    If the caller stops waiting, `dispose` later receives the result of the call.
     """
     check = current_check()
     if check is unchecked:
@@ -152,7 +155,7 @@ class _Call(Generic[T]):
     def run(self) -> None:
         try:
             result = self._work()
-        except BaseException as error:  # whoever waits raises it
+        except BaseException as error:  # raised in the thread that waits
             self._error = error
         else:
             with self._lock:

@@ -60,7 +60,7 @@ class Loop:
         self._backoff_max_seconds = backoff_max_seconds
         self._on_failure = on_failure
         self._interrupt = interrupt
-        """Ends a wait inside the step, of a step that waits by itself."""
+        """Ends a wait inside the step, for a step that waits by itself."""
         self._errors_in_a_row = 0
         self._wake = env.event()
         self._stopping = env.event()
@@ -115,7 +115,9 @@ class Loop:
         return 0.0
 
     def _back_off(self, error: Exception, *, is_expected: bool) -> float:
-        """An error of our own tree says all in its message; any other is a bug and shows where."""
+        """An error of our own tree says everything in its message; any other is a bug, so its traceback is
+        logged.
+        """
         self._errors_in_a_row += 1
         longest_seconds = min(self._backoff_max_seconds, backoff_seconds(self._errors_in_a_row))
         seconds = self._spread(longest_seconds)

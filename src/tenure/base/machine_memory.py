@@ -1,4 +1,4 @@
-"""The memory of the machine and of this process: how much there is, how much is taken, giving it back.
+"""The memory of the machine and of this process: how much exists, how much is used, returning it.
 
 Python frees objects; the C library keeps the pages they lay in, for the next ones. Two habits of glibc make a
 node keep gigabytes: it raises the size from which a block is mapped by itself (and so unmapped when it is
@@ -19,10 +19,10 @@ MAPPED_BYTES = 256 * 1024
 """Blocks from here on are mapped one by one, and unmapped when they are freed."""
 
 PROCESSES_VARIABLE = "TENURE_PROCESSES"
-"""In the environment: how many nodes one command has started on this machine."""
+"""An environment variable: how many nodes one command has started on this machine."""
 
 _M_MMAP_THRESHOLD = -3
-"""Of glibc's malloc.h."""
+"""Constants of glibc's malloc.h."""
 
 _OWN_PAGES = "/proc/self/statm"
 _OWN_GROUPS = "/proc/self/cgroup"
@@ -30,21 +30,21 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def settle_allocator() -> None:
-    """Once per process, before there is anything large."""
+    """Called once per process, before anything large is allocated."""
     library = _c_library()
     if library is not None:
         library.mallopt(_M_MMAP_THRESHOLD, MAPPED_BYTES)
 
 
 def trim() -> None:
-    """Gives free pages back to the system. The call releases the GIL: others go on meanwhile."""
+    """Returns free pages to the system. The call releases the GIL, so other threads go on meanwhile."""
     library = _c_library()
     if library is not None:
         library.malloc_trim(0)
 
 
 def resident_bytes() -> int:
-    """What the process has in memory; 0 where the system does not say."""
+    """The resident memory of the process; 0 where the system does not report it."""
     try:
         with open(_OWN_PAGES, "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -54,25 +54,25 @@ def resident_bytes() -> int:
 
 @cache
 def machine_bytes() -> int:
-    """What this process may have at most: its part of the machine's memory, or of its container's."""
+    """The most that this process may use: its part of the machine's memory, or of its container's."""
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     processes = int(os.environ.get(PROCESSES_VARIABLE, "1"))
     return min(machine, container_bytes(_GROUPS, _own_groups()) or machine) // processes
 
 
-def container_bytes(root: Path, own: str) -> int | None:
+def container_bytes(root: Path, group_lines: str) -> int | None:
     """The least limit of the process's control groups, of version 2 or 1; None if there is none.
 
-    `own` is what /proc/self/cgroup says: lines of `number:controllers:path`.
+    `group_lines` is the content of /proc/self/cgroup: lines of `number:controllers:path`.
     """
     found = []
-    for line in own.splitlines():
+    for line in group_lines.splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers and "memory" not in controllers.split(","):
             continue
         top, name = (root / "memory", "memory.limit_in_bytes") if controllers else (root, "memory.max")
         place = top / path.strip("/")
-        # Inside a container its own group may be mounted as the root: then the path leads nowhere.
+        # Inside a container its own group may be mounted as the root: then the path does not exist.
         for group in (place, *place.parents):
             found += _limit(group / name)
             if group == top:
@@ -81,7 +81,7 @@ def container_bytes(root: Path, own: str) -> int | None:
 
 
 def _limit(file: Path) -> list[int]:
-    with suppress(OSError, ValueError):  # there is none, or it says "max"
+    with suppress(OSError, ValueError):  # there is none, or it is "max"
         return [int(file.read_text(encoding="ascii"))]
     return []
 
@@ -94,7 +94,7 @@ def _own_groups() -> str:
 
 @cache
 def _c_library() -> "ctypes.CDLL | None":
-    """glibc; other libraries give back what is free by themselves."""
+    """glibc; other C libraries return free memory by themselves."""
     if sys.platform != "linux":
         return None
     library = ctypes.CDLL(None)

@@ -1,22 +1,23 @@
 """Memory is charged before it is taken: one tree of accounts for a node.
 
-    node                 sql.node_memory: what is charged, and what the process really has
+    node                 sql.node_memory: the sum of the charges, and the resident memory of the process
       user               sql.user_memory
         session          sql.session_memory
           statement      sql.query_memory; a cursor and a portal have one of their own
             holding      of one sort, hash table, kept rows or buffer: no limit of its own
 
-A charge goes up the whole branch or nowhere: whoever has no room for it refuses it (53200) before anything is
-taken. Charges come in pieces (a batch of rows, 64 KiB of values), so that an account costs a lock and a few
-additions per piece. A statement's first 64 KiB are never refused: an operator can always look and act.
+A charge goes up the whole branch or nowhere: an account without room for it refuses it (53200) before the
+memory is allocated. Charges come in pieces (a batch of rows, 64 KiB of values), so that an account costs a
+lock and a few additions per piece. A statement's first 64 KiB are never refused: an operator can always look
+and act.
 
-Estimates are not the truth, so the node also looks at what the process has, each time that some MiB were
-charged. A single value above 1 MiB is charged by what makes it, before it is made (`charge_value`): a batch
-of such values would be too much before anybody counts the batch.
+Charges are estimates, so the node also measures the process each time that some MiB were charged. The
+function that makes a single value above 1 MiB charges it beforehand (`charge_value`): a batch of such values
+would be too much before the batch is counted.
 
-Invariant (memory-sum): an account holds what its open children hold, and what is held through it directly.
-Invariant (memory-given-back): when an account is closed, all that was charged through it is given back, also
-what somebody has forgotten.
+Invariant (memory-sum): an account's charge is the sum of its open children's charges and its direct ones.
+Invariant (memory-given-back): when an account is closed, everything charged through it is given back, also
+charges that nobody released.
 
 Walk: `base.node_memory` makes the tree; executors charge `Holding`s; `expr.types.value_lengths` calls
 `charge_value`.
@@ -32,29 +33,30 @@ from tenure.base.machine_memory import machine_bytes, resident_bytes, trim
 from tenure.base.sizes import size_of_rows
 
 LARGE_BYTES = 1 << 20
-"""Smaller values are charged by whoever holds them; larger ones by what makes them."""
+"""Smaller values are charged by the code that keeps them, larger ones by the function that makes them."""
 
 PIECE_BYTES = 64 * 1024
-"""So much is added up before an account is told; and so much every statement may have."""
+"""Charges are added up to this size before an account is told; every statement may have as much."""
 
 LOOK_BYTES = 8 << 20
-"""After so many bytes were charged the node looks again at what the process has. A look takes 10 us."""
+"""After so many bytes were charged the node measures the process again, which takes 10 us."""
 
 TRIM_BYTES = 32 << 20
-"""When so much was given back, the system is given the free pages, too."""
+"""When so much was given back, the free pages are returned to the system."""
 
 UNCHARGED_PART = 32
-"""One part in so many of the node's limit is left for copies that live for a moment and are charged to
-nobody: a row as values, as bytes, and as it is written."""
+"""This fraction of the node's limit is reserved for short-lived copies that are not charged: a row as values,
+as bytes, and as it is written.
+"""
 
 NODE_SHARE = 2
-"""One part in so many of the machine's memory is for a node, where nothing is set."""
+"""A node's fraction of the machine's memory, where no limit is set."""
 
 Limit: TypeAlias = Callable[[], int]
 
 
 class ResidentMemory:
-    """How much the process has: looked at now and then, added up in between. Guarded by the tree's lock."""
+    """The size of the process: measured now and then, added up in between. Guarded by the tree's lock."""
 
     def __init__(
         self, resident: Callable[[], int] = resident_bytes, trims: Sequence[Callable[[], None]] = (trim,)
@@ -63,11 +65,11 @@ class ResidentMemory:
         self._trims = trims
         self._known_bytes = 0
         self._since_bytes = LOOK_BYTES
-        """Charged since the last look; at first one is due."""
+        """Bytes charged since the last measurement; the first charge measures."""
         self.freed_bytes = 0
-        """Given back by accounts since the last trim."""
+        """Bytes given back by accounts since the last trim."""
         self.coming_bytes = 0
-        """Of large values that are being made right now: charged, but not yet to be seen."""
+        """Bytes of large values that are being made: charged, but not yet part of the resident memory."""
 
     def has_room(self, count: int, limit_bytes: int) -> bool:
         limit_bytes -= limit_bytes // UNCHARGED_PART
@@ -97,7 +99,7 @@ class ResidentMemory:
 
 
 class Account:
-    """Of the node, a user, a session or a statement."""
+    """The account of the node, a user, a session or a statement."""
 
     __slots__ = (
         *("_large", "_limit", "_lock", "held_bytes", "is_closed", "name", "parent", "peak_bytes"),
@@ -115,7 +117,7 @@ class Account:
         process: ResidentMemory | None = None,
     ) -> None:
         self.name = name
-        """As errors call it: 'user "ann"'."""
+        """The owner as errors name it: 'user "ann"'."""
         self.parent = parent
         self._limit = limit
         self.setting = setting
@@ -133,7 +135,7 @@ class Account:
         return self._limit()
 
     def charge(self, count: int, what: str = "its rows") -> None:
-        """Raises OutOfMemory, and charges nothing, if one of the branch has no room for so many bytes."""
+        """Raises OutOfMemory, and charges nothing, if one account of the branch lacks the room."""
         with self._lock:
             if self.held_bytes + count > PIECE_BYTES:
                 self._check(count, what)
@@ -155,7 +157,7 @@ class Account:
                 raise account._refusal(count, what)
             root, account = account, account.parent
         if self.process is None or self.held_bytes + count <= LARGE_BYTES:
-            return  # whoever wants little goes on while others have taken much
+            return  # a statement that needs little goes on while others use much
         if not self.process.has_room(count, root._limit()):
             raise OutOfMemory(
                 f"the node's process has no room in memory for {count} bytes more for {what}: "
@@ -171,7 +173,7 @@ class Account:
         )
 
     def take(self, count: int) -> None:
-        """Charges what is there already, and cannot be refused."""
+        """Charges memory that is allocated already and cannot be refused."""
         with self._lock:
             self._add(count)
 
@@ -185,7 +187,7 @@ class Account:
                 self.process.freed_bytes += count
 
     def close(self) -> None:
-        """Gives back all that is still charged; again is harmless. What is charged later counts nowhere."""
+        """Gives back all that is still charged; closing again does nothing. Later charges count nowhere."""
         self.settle()
         with self._lock:
             if self.is_closed:
@@ -201,7 +203,7 @@ class Account:
 
     @property
     def large(self) -> "LargeValues":
-        """Where the large values of this statement are counted."""
+        """Counts the large values of this statement."""
         if self._large is None:
             self._large = LargeValues(self, self._lock)
         return self._large
@@ -216,7 +218,7 @@ class Account:
 
     @contextmanager
     def holding(self, what: str = "its rows") -> Iterator["Holding"]:
-        """What is held through it is given back when its holder is done."""
+        """A holding that is given back when the context ends."""
         holding = Holding(self, what)
         try:
             yield holding
@@ -225,12 +227,12 @@ class Account:
 
 
 def lone_account(limit_bytes: int) -> Account:
-    """Of a statement that belongs to no session: it has a limit and no parent."""
+    """The account of a statement that belongs to no session: it has a limit and no parent."""
     return Account("the statement", limit=lambda: limit_bytes, setting="sql.query_memory")
 
 
 class Holding:
-    """What one part of a statement holds, added up in pieces."""
+    """The memory of one operator of a statement, charged in pieces."""
 
     __slots__ = ("_account", "_pending_bytes", "_what", "held_bytes")
 
@@ -241,7 +243,7 @@ class Holding:
         self._pending_bytes = 0
 
     def hold(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Raises OutOfMemory if these are too many."""
+        """Raises OutOfMemory if the account has no room for these rows."""
         self.hold_bytes(size_of_rows(rows))
 
     def hold_bytes(self, count: int) -> None:
@@ -249,7 +251,7 @@ class Holding:
         self.held_bytes += count
 
     def add(self, row: Sequence[Any]) -> None:
-        """One more: for whoever gets them one by one."""
+        """Adds one row, for callers that receive rows one by one."""
         self.add_bytes(size_of_rows((row,)))
 
     def add_bytes(self, count: int) -> None:
@@ -259,7 +261,7 @@ class Holding:
             self.hold_bytes(count)
 
     def replace(self, count: int) -> None:
-        """It holds so many bytes now, in the place of what it held."""
+        """Sets the charge to so many bytes, in place of the earlier charge."""
         if count > self.held_bytes:
             self.hold_bytes(count - self.held_bytes)
         else:
@@ -278,9 +280,9 @@ class Holding:
 class LargeValues:
     """The large values that one statement has made since it last counted its rows.
 
-    Most are gone at once (`length(repeat(...))`), and nobody says so. Whoever takes rows in batches calls
-    `settle` when it has charged those it keeps. Where a charge is refused before that, what the process
-    has tells how many of the values can still be there.
+    Most are freed at once (`length(repeat(...))`) without notice. An executor that takes rows in batches
+    calls `settle` when it has charged the rows that it keeps. If a charge is refused before that, the
+    resident memory shows how many of the values can still exist.
     """
 
     def __init__(self, account: Account, lock: AbstractContextManager[object]) -> None:
@@ -297,7 +299,7 @@ class LargeValues:
     def charge(self, count: int) -> None:
         if self._made.held_bytes == 0:
             self._mark_bytes = resident_bytes()
-        self._coming(0)  # the one before is there by now, or gone
+        self._coming(0)  # the value before is made by now, or freed
         try:
             self._made.hold_bytes(count)
         except OutOfMemory:
@@ -322,12 +324,12 @@ class LargeValues:
 
 
 _making: ContextVar[LargeValues | None] = ContextVar("making", default=None)
-"""For whom the calling thread evaluates expressions: functions on texts know nothing of statements."""
+"""The statement for which the calling thread evaluates expressions: text functions do not know it."""
 
 
 @contextmanager
 def making(values: LargeValues) -> Iterator[None]:
-    """Large values that the calling thread makes meanwhile are charged there."""
+    """Large values that the calling thread makes meanwhile are charged to `values`."""
     token = _making.set(values)
     try:
         yield
@@ -336,7 +338,7 @@ def making(values: LargeValues) -> Iterator[None]:
 
 
 def charge_value(count: int) -> None:
-    """Before a value of so many bytes is made. Raises OutOfMemory."""
+    """Called before a value of so many bytes is made. Raises OutOfMemory."""
     values = _making.get()
     if values is not None:
         values.charge(count)

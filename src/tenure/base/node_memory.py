@@ -1,7 +1,7 @@
-"""The accounts of one node: limits by its settings, users and sessions as they come and go.
+"""The accounts of one node: limits by its settings, accounts of users and sessions while they exist.
 
-Where a limit is not set it follows the machine: the node has half of its memory (or of its container's), a
-user half of that, a session a quarter. So one user alone cannot take what others need.
+A limit that is not set follows the machine: the node may use half of its memory (or of its container's), a
+user half of that, a session a quarter. So one user alone cannot exhaust the node.
 
 Walk: `composition.cluster_layer` calls `node_memory` for the one account of the process;
 `sql.session.session_memory` opens accounts below it for sessions and statements; a loop calls `step`.
@@ -16,16 +16,16 @@ from tenure.base.memory import NODE_SHARE, TRIM_BYTES, Account, ResidentMemory
 from tenure.base.settings import NODE_MEMORY, QUERY_MEMORY, SESSION_MEMORY, USER_MEMORY, Settings
 
 USER_SHARE, SESSION_SHARE = 2, 4
-"""Of the node's memory, for one user and one session."""
+"""The fractions of the node's memory for one user and one session."""
 
 LEAST_BYTES = 64 << 20
-"""A limit below it would keep everybody out, and whoever has to raise it."""
+"""A lower limit would keep everybody out, including the operator who has to raise it."""
 
 TRIM_SECONDS = 1.0
 
 
 class MemoryLimits:
-    """What the settings say; where they say 0, what follows from the machine."""
+    """The limits of the settings; where a setting is 0, the limit that follows from the machine."""
 
     def __init__(self, settings: Callable[[], Settings], machine: Callable[[], int] = machine_bytes) -> None:
         self._settings = settings
@@ -45,7 +45,9 @@ class MemoryLimits:
 
 
 class Turn:
-    """Of one at a time, without waiting: whoever does not get it looks again later."""
+    """A right that one caller has at a time, without waiting: a caller that does not get it tries again
+    later.
+    """
 
     def __init__(self, lock: AbstractContextManager[object]) -> None:
         self._lock = lock
@@ -72,9 +74,9 @@ class NodeMemory:
             "the node", limit=limits.node, setting=NODE_MEMORY.name, lock=lock, process=process
         )
         self.planning = Turn(lock)
-        """Of those who plan a very long text."""
+        """The turn of statements that plan a very long text."""
         self._users: dict[str, tuple[Account, int]] = {}
-        """With the number of their sessions."""
+        """The accounts of users, with the number of their sessions."""
 
     def open_session(self, user: str, number: int) -> Account:
         with self._lock:
@@ -99,7 +101,7 @@ class NodeMemory:
         return Account("the statement", session, limit=self._limits.statement, setting=QUERY_MEMORY.name)
 
     def lone_statement(self) -> Account:
-        """Has a statement's limit, and is charged to nobody."""
+        """Has a statement's limit and no parent account."""
         return Account("the statement", limit=self._limits.statement, setting=QUERY_MEMORY.name)
 
     def users(self) -> dict[str, Account]:
@@ -107,7 +109,7 @@ class NodeMemory:
             return {name: account for name, (account, _) in self._users.items()}
 
     def step(self) -> float:
-        """Gives the system the pages that are free: for a loop."""
+        """Returns free pages to the system: one step of a loop."""
         if self.process.freed_bytes > TRIM_BYTES:
             self.process.trim()
         return TRIM_SECONDS

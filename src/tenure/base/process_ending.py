@@ -1,4 +1,4 @@
-"""How a process is told to end, and that it does end.
+"""How a process is told to end, and how its end is enforced.
 
     SIGTERM, Ctrl-C    ─┐                              the drain is done  ──► exit 0
                         ├──► KeyboardInterrupt in ──► drain
@@ -9,9 +9,9 @@ A process that another one started has the reading end of a pipe as its standard
 writing end and never writes. However the parent ends, the kernel closes its end, and the child reads the end
 of the file, even if the parent was gone before the child looked.
 
-The main thread may hang in a call to the store when the second signal comes, so it cannot be asked to act on
-it. A thread of its own waits here: the kernel's signals reach it through Python's wakeup descriptor, which is
-written to whatever the main thread does.
+The main thread may hang in a call to the store when the second signal comes, so it cannot act on it. A thread
+of its own waits here: signals reach it through Python's wakeup descriptor, which is written even while the
+main thread hangs.
 
 Invariant (drain-ends): a process that was told to end is gone when the drain's time is up.
 
@@ -33,7 +33,7 @@ from tenure.base.env import Env
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 DRAIN_SECONDS = 60.0
-"""The default: longer than what a drain waits for clients (10 s) and jobs (30 s) when all goes well."""
+"""The default: longer than a drain waits for clients (10 s) and jobs (30 s) when all goes well."""
 
 FORCED_EXIT_CODE = 1
 
@@ -53,16 +53,16 @@ class Ending:
     ) -> None:
         self._env = env
         self._drain_seconds = drain_seconds
-        """None leaves the drain the time it takes; a second signal ends it all the same."""
+        """None does not bound the drain; a second signal still ends it."""
         self._has_parent = has_parent
         self._before_force = before_force
-        """What a forced exit does first, such as ending the processes that were started."""
+        """Called before a forced exit, for example to end the processes that were started."""
         self._is_told = False
         self._is_over = False
 
     def __enter__(self) -> Self:
         self._signals, self._wakeup = os.pipe()
-        os.set_blocking(self._wakeup, False)  # as Python asks of it
+        os.set_blocking(self._wakeup, False)  # Python requires it
         for number in STOP_SIGNALS:
             signal.signal(number, self._interrupt)
         signal.set_wakeup_fd(self._wakeup, warn_on_full_buffer=False)
@@ -79,7 +79,7 @@ class Ending:
         os.close(self._wakeup)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Breaks the main thread's wait, once: a second signal is for the thread that waits here."""
+        """Interrupts the main thread's wait, once: a second signal is for the thread that waits here."""
         self._is_told = True
         for each in STOP_SIGNALS:
             # Not SIG_IGN: nothing would reach the wakeup descriptor.
@@ -109,7 +109,7 @@ class Ending:
                 os.kill(os.getpid(), signal.SIGTERM)
 
     def _why_forced(self) -> str:
-        """Returns when the drain may take no longer, or is over."""
+        """Returns when the drain's time is up or the drain is over."""
         until = None if self._drain_seconds is None else self._env.monotonic() + self._drain_seconds
         while True:
             left = None if until is None else max(0.0, until - self._env.monotonic())
@@ -119,8 +119,8 @@ class Ending:
                 return "a second signal came during the drain"
 
     def _was_told(self) -> bool:
-        """Whether a signal to stop came, or the end of all that."""
-        # One at a time: two that came close together are still two.
+        """Whether a signal to stop came, or the parent's end of the pipe was closed."""
+        # Read one at a time: two signals that came close together are still two.
         number = os.read(self._signals, 1)
         return not number or number[0] in STOP_SIGNALS
 
@@ -128,10 +128,10 @@ class Ending:
         _log.error("%s: this process ends now; its session expires by itself", why)
         with suppress(Exception):
             self._before_force()
-        # Nothing is closed: whatever would be waited for is what has hung.
+        # Nothing is closed: closing would wait for the very call that hangs.
         os._exit(FORCED_EXIT_CODE)
 
 
 def _is_at_end(input: int) -> bool:
-    """Reads what is there; a parent writes nothing, so there is an end or nothing."""
+    """Reads what is there; a parent writes nothing, so there is either the end or nothing."""
     return not os.read(input, 1)

@@ -4,7 +4,7 @@
        │ failed: `failed(error)` raises the error if that was the last attempt
        └──► pause, ever longer up to a bound, spread at random so that rivals part ──► attempt
 
-The loop itself stays with its owner, who knows what an attempt is and what to undo after it:
+The loop itself stays with its owner, which knows what an attempt is and what to undo after it:
 
     retries = Retries(10, PAUSES, env)
     while True:
@@ -15,7 +15,7 @@ The loop itself stays with its owner, who knows what an attempt is and what to u
         retries.pause()
 
 A wait that can be interrupted is the owner's `sleep`: a statement that is canceled during a pause raises from
-it. An owner that waits for an event asks `next_seconds` and waits itself.
+it. An owner that waits for an event calls `next_seconds` and waits itself.
 
 Walk: `kv.store`, `kv.commits`, `storage.postgres_listener`, `schema_change.in_transaction` and the SQL
 session make a `Retries` each; `base.loops` and `cluster.jobs.attempts` call `grown_seconds`.
@@ -36,7 +36,7 @@ class Pauses(NamedTuple):
     first_seconds: float
     seconds_max: float
     spread: float = 1.0
-    """The part of a pause that is left to chance, from 0 to 1."""
+    """The fraction of a pause that is random, from 0 to 1."""
 
 
 NO_PAUSES = Pauses(0.0, 0.0)
@@ -57,7 +57,7 @@ class Retries:
         *,
         sleep: Callable[[float], object] | None = None,
     ) -> None:
-        """Without pauses it needs no environment."""
+        """`env` may be left out if there are no pauses."""
         assert env is not None or pauses is NO_PAUSES
         self._left = attempts
         self._pauses = pauses

@@ -17,7 +17,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SettingKind(Generic[T]):
-    """A type of settings: how its values are read (ValueError if not) and written, widest limits."""
+    """A type of settings: how its values are parsed (ValueError if invalid) and rendered, and its widest
+    limits.
+    """
 
     name: str
     python_type: type[T]

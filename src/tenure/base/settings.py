@@ -1,16 +1,15 @@
 """Settings: typed values with names, defaults and limits.
 
-A `Setting[T]` is a definition and at the same time the key to its value, so a type checker knows
-that `settings[MAX_OFFSET]` is a float. A `Settings` is a frozen mapping over a tuple of
-definitions; it holds what differs from the defaults, and a change makes a new one. There is no
-registry: whoever makes a `Settings` hands the definitions in, `DEFINITIONS` being those of here.
+A `Setting[T]` is a definition and at the same time the key to its value, so a type checker knows that
+`settings[MAX_OFFSET]` is a float. A `Settings` is a frozen mapping over a tuple of definitions; it holds what
+differs from the defaults, and a change makes a new one. There is no registry: the caller that makes a
+`Settings` hands the definitions in; `DEFINITIONS` has those of this module.
 
 Text is the form in which settings are stored, set and shown. Durations are seconds, written
 with the greatest unit that leaves a whole number: 40s, 500ms, 5m, 14d; a plain number is seconds.
 
-Invariant (settings-limits): a `Settings` never holds a value outside its setting's limits,
-whichever way it came in, and parsing a rendered value gives that value (durations: to the
-microsecond).
+Invariant (settings-limits): a `Settings` never holds a value outside its setting's limits, regardless of the
+source of the value, and parsing a rendered value gives that value (durations: to the microsecond).
 
 Walk: `composition.cluster_layer` makes one from the command line; parts get it, or only the value they need.
 """
@@ -110,12 +109,12 @@ class Settings(Mapping[AnySetting, Any]):
         self.definitions = tuple(definitions)
         self._by_name = {setting.name: setting for setting in self.definitions}
         assert len(self._by_name) == len(self.definitions), "two settings have one name"
-        given = changed or {}
-        self._changed = {setting: self.named(setting.name).check(given[setting]) for setting in given}
+        values = changed or {}
+        self._changed = {setting: self.named(setting.name).check(values[setting]) for setting in values}
 
     @classmethod
     def parse(cls, definitions: Iterable[AnySetting], texts: Mapping[str, str]) -> "Settings":
-        """Reads name and value pairs as they are stored or given on a command line."""
+        """Parses name and value pairs as they are stored or written on a command line."""
         settings = cls(definitions)
         for name, text in texts.items():
             settings = settings.with_text(name, text)
@@ -159,7 +158,7 @@ class Settings(Mapping[AnySetting, Any]):
         return setting.render(self[setting])
 
     def changed_texts(self) -> dict[str, str]:
-        """Returns what `parse` needs to make these settings again."""
+        """Returns the texts from which `parse` makes these settings again."""
         return {setting.name: setting.render(value) for setting, value in self._changed.items()}
 
 
@@ -178,7 +177,7 @@ MAX_BYTES = Setting(
     name="kv.transaction.max_bytes",
     kind=INT,
     default=64 * 1024 * 1024,
-    # The exclusive section writes them all while everybody else waits.
+    # The exclusive section writes them all while all other commits wait.
     lower=64 * 1024,
     upper=1024 * 1024 * 1024,
     unit="bytes",
@@ -188,7 +187,7 @@ MAX_BYTES = Setting(
 MAX_ROWS = Setting(
     name="kv.transaction.max_rows",
     kind=INT,
-    # The exclusive section takes some half a second for as many.
+    # The exclusive section takes about half a second for as many.
     default=200_000,
     lower=1_000,
     upper=10_000_000,
@@ -284,7 +283,7 @@ LEASE_HOLDER_GRACE = Setting(
 VERSION = Setting(
     name="version",
     kind=INT,
-    # What a cluster has before anybody said otherwise: newer nodes then keep to the older ways.
+    # The version of a cluster for which none was set: newer nodes then behave like the older version.
     default=1,
     lower=1,
     upper=1_000,
@@ -374,7 +373,7 @@ IDLE_IN_TRANSACTION_TIMEOUT = Setting(
 USER_CONNECTIONS_MAX = Setting(
     name="sql.user_connections_max",
     kind=INT,
-    # Half of what a node takes: one user must not keep the others out.
+    # Half of a node's limit: one user must not keep the others out.
     default=2_500,
     lower=1,
     upper=65_000,

@@ -1,8 +1,7 @@
-"""How much memory values take, about: within a factor of two of what the process grows by.
+"""Estimates of how much memory values take: within a factor of two of the growth of the process.
 
-Every value of a row is measured: a large one may stand among many small ones. Of a container with more than a
-thousand elements some are measured, evenly spread, and stand for the others: to walk a large JSON value takes
-longer than to make it.
+Every value of a row is measured: a large one may be among many small ones. Of a container with more than a
+thousand elements an evenly spread sample is measured: walking a large JSON value takes longer than making it.
 
 Walk: `base.memory` and `sql.session.result_size` measure rows; aggregates single values.
 """
@@ -16,12 +15,12 @@ from typing import Any
 from uuid import UUID
 
 ROW_BYTES = 64
-"""A tuple without its places, what the garbage collector puts before it, and its place in a list."""
+"""A tuple without its slots, its garbage collector header, and its slot in a list."""
 
 PLACE_BYTES = 8
 
 FLAT = frozenset((int, float, str, bytes, bool, type(None), Decimal, datetime, date, time, timedelta, UUID))
-"""What tells its whole size by itself."""
+"""Types that `getsizeof` measures whole."""
 
 EXACT_MAX, SAMPLE = 1_000, 256
 
@@ -34,7 +33,7 @@ def size_of_rows(rows: Sequence[Sequence[Any]]) -> int:
 
 
 def size_of(value: Any) -> int:
-    """With all that it is made of."""
+    """The size of a value with its elements."""
     if type(value) in FLAT:
         return getsizeof(value)
     if isinstance(value, tuple | list):  # an array, or of jsonb

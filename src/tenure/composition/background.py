@@ -42,7 +42,7 @@ def start_loops(
     lifecycle.run(loop("leases", catalog.leases.step, interrupt=catalog.leases.wake))
     if not is_version_one:
         lifecycle.run(loop("holders", catalog.holders.step, interrupt=catalog.holders.wake))
-    # Drained in reverse: others are told, nothing more is adopted, the runs end.
+    # Drained in reverse: the other nodes are told, no more jobs are adopted, the runs end.
     lifecycle.on_stop(lambda: _drain_jobs(jobs.runner))
     lifecycle.run(loop("jobs", jobs.runner.step, interrupt=jobs.runner.wake))
     if tables.lake is not None:
@@ -54,7 +54,7 @@ def start_loops(
 
 
 def _reap(cluster: ClusterLayer, catalog: CatalogLayer, *, is_version_one: bool) -> None:
-    """Deletes what dead nodes have left."""
+    """Deletes the records of dead nodes."""
     if not is_version_one:
         cluster.deaths.reap()
         cluster.older.reap()

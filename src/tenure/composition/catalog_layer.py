@@ -26,7 +26,7 @@ class CatalogLayer(NamedTuple):
     catalog: Catalog
     leases: LeaseScheme
     lease_tables: Callable[[], Sequence[LeaseTable]]
-    """Whose rows this node waits for."""
+    """The lease holders that this node waits for."""
     lease_waits: LeaseWaits
     holders: Holders
     publisher: Publisher
@@ -51,7 +51,7 @@ def build_catalog(start: NodeStart, store: Store, cluster: ClusterLayer) -> Cata
 def _lease_scheme(
     start: NodeStart, store: Store, catalog: Catalog, cluster: ClusterLayer
 ) -> tuple[LeaseScheme, Callable[[], Sequence[LeaseTable]]]:
-    """How this node leases the schema, and whose rows it waits for."""
+    """The lease scheme of this node, and the lease holders that it waits for."""
     session, older = cluster.liveness.session, cluster.older
     if start.options.is_version_one:
         return older.version_one().expiring_leases(catalog, session)

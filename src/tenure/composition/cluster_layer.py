@@ -43,7 +43,7 @@ class ClusterLayer:
     row_locks: RowLocks
     advisory_locks: AdvisoryLocks
     on_lost: list[Callable[[NodeSession], None]]
-    """What is done about a lost session, by those parts that are there."""
+    """Called when the session is lost; the layers built later add to it."""
 
     def session_id(self) -> SessionId:
         return self.liveness.session().id
@@ -116,9 +116,11 @@ def build_cluster(start: NodeStart, store: Store) -> ClusterLayer:
 
 
 def _prove_deaths(start: NodeStart, store: Store) -> Lifeline | None:
-    """Ends what a dead predecessor on this machine has left, and lets a successor do so for this one."""
+    """Ends the sessions of a dead predecessor on this machine, and lets a successor do so for this
+    process.
+    """
     options, env, lifecycle = start
-    # Spark's executors may outlive the process that has it.
+    # Spark's executors may outlive the process that runs Spark.
     lifelines = None if options.spark is not None else open_lifelines(options.store, env)
     if lifelines is None:
         return None

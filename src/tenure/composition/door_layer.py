@@ -1,4 +1,4 @@
-"""The door of a node for SQL clients, and what reaches it by way of other nodes: cancels and inquiries.
+"""The door of a node for SQL clients, and requests that reach it through other nodes: cancels and inquiries.
 
 Walk: `node.py` calls `open_door` last, if the node serves SQL; this makes the `Front` and starts its loops.
 """
@@ -18,7 +18,9 @@ from tenure.sql.tables.node_view import NodeView
 def open_door(
     start: NodeStart, listen: Listen, store: Store, cluster: ClusterLayer, view: Callable[[Ask], NodeView]
 ) -> Front:
-    """Serves SQL; `view` makes what SQL knows of the node, given how other nodes are asked."""
+    """Serves SQL; `view` makes the system tables' view of the node, given the function that asks other
+    nodes.
+    """
     lifecycle = start.lifecycle
     cancels = Cancels(store, cluster.sessions, cluster.instance)
     lifecycle.on_stop(cancels.close)
@@ -36,6 +38,6 @@ def open_door(
         lifecycle.loop("inquiries", inquiries.follow, interrupt=inquiries.wake),
         lifecycle.loop("old inquiries", inquiries.tidy),
     )
-    # Drained first: clients hear of it at once, and who waits for the others can still cancel.
+    # Drained first: clients are told at once, and those that wait for other sessions can still cancel.
     lifecycle.on_stop_close("SQL", front.drain)
     return front

@@ -34,7 +34,7 @@ class Lifecycle:
         self._undo.__exit__(kind, error, trace)
 
     def keep(self) -> "Lifecycle":
-        """The node has started: what was built lives on in what is returned."""
+        """Called when the node has started: ownership passes to the returned lifecycle."""
         kept = Lifecycle(self._env, self.settings())
         kept._undo = self._undo.pop_all()
         return kept
@@ -46,7 +46,9 @@ class Lifecycle:
         self._undo.callback(close)
 
     def on_stop_close(self, name: str, close: Callable[[], None]) -> None:
-        """For what writes to the store: a store that is away must not keep a node from stopping."""
+        """For parts that write to the store when they close: a store that is away must not keep a node from
+        stopping.
+        """
         self._undo.callback(_close, name, close)
 
     def loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:

@@ -1,4 +1,4 @@
-"""What every builder of a layer is given.
+"""The arguments that every builder of a layer shares.
 
 Walk: `node.py` makes a `NodeStart` for each try to start, and hands it to the builders of `composition`.
 """

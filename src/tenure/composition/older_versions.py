@@ -41,7 +41,7 @@ class OlderVersions:
         self._version_one: VersionOne | None = None
 
     def is_finalized(self) -> bool:
-        """Whether no node of an older version is or can be there, as far as this node has heard."""
+        """Whether no node of an older version exists or can join, as far as this node knows."""
         return self._settings.current()[VERSION] >= PROGRAM
 
     def is_past(self) -> bool:
@@ -60,7 +60,7 @@ class OlderVersions:
             self.version_one().beat(txn, instance)
 
     def claims(self) -> Claims:
-        """How this node holds jobs."""
+        """The way in which this node claims jobs."""
         if self._is_version_one:
             return self.version_one().old_claims
         return self._by_session if self.is_finalized() else self.version_one().mixed_claims

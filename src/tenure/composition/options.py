@@ -1,4 +1,4 @@
-"""What a node is started with: the command line of a process, or the parameters of a test.
+"""The options of a node: from the command line of a process, or from a test.
 
 Walk: `cli` and `worker` make a `NodeOptions`; `node.py` hands it to the builders of the layers.
 """
@@ -20,7 +20,7 @@ class NodeOptions:
     store: str
     """The address of the store."""
     settings: Settings = field(default_factory=lambda: Settings(DEFINITIONS))
-    """What holds where the cluster has set nothing."""
+    """Values of settings that the cluster has not set."""
     kinds: Mapping[str, JobKind] = field(default_factory=dict)
     """Kinds of jobs that it can run, besides its own."""
     version: int = PROGRAM
@@ -42,7 +42,7 @@ class NodeOptions:
 
     @property
     def has(self) -> tuple[str, ...]:
-        """What this process has that jobs may need."""
+        """The resources of this process that jobs may need."""
         return (SPARK,) * (self.spark is not None) + (SQL,) * (self.listen is not None)
 
     @property

@@ -1,4 +1,4 @@
-"""What SQL sessions of a node use, and what system tables show of the node.
+"""The services of a node's SQL sessions, and the system tables' view of the node.
 
 Walk: `node.py` calls `build_services` and `build_view` when the door opens; this makes the `Services` that
 SQL is handed, and the `NodeView` of its system tables.
@@ -65,7 +65,7 @@ def build_services(
 
 
 def build_view(services: Services, cluster: ClusterLayer, catalog: CatalogLayer, ask: Ask) -> NodeView:
-    """`ask` is how other nodes are asked."""
+    """`ask` sends a question to another node."""
     plans = PlanCache(services.env)
     return NodeView(services, plans, cluster.session_id, catalog.lease_waits.blockers, ask)
 

@@ -1,4 +1,4 @@
-"""Rows of a node: layouts, sequences, row ids, what expressions may know, and the lake.
+"""Rows of a node: layouts, sequences, row ids, the context of expressions, and the lake.
 
 Walk: `node.py` calls `build_tables` after the catalog is there; `composition.job_layer` and
 `composition.sql_layer` use what it returns.
@@ -43,7 +43,7 @@ class TableLayer:
     lake: Lake | None
 
     def context(self) -> Context:
-        """What expressions may know besides the row, in work that no session does."""
+        """The context of expressions besides the row, in work that belongs to no session."""
         now_micros = self.env.wall_micros()
         values = SessionSequences(self.sequences, self._stored_sequence)
         return Context(now_micros, now_micros, self._random_uuid, self.rowids, sequences=values)
@@ -103,7 +103,7 @@ def _open_lake(
 
 
 class TaskPlaces:
-    """Where the tasks of a job's run are done: in this process, or on Spark."""
+    """Chooses where the tasks of a job's run are executed: in this process, or on Spark."""
 
     def __init__(self, start: NodeStart) -> None:
         self._spark = start.options.spark

@@ -1,1 +1,1 @@
-"""Engines: what the store keeps its bytes in. One contract, SQLite and PostgreSQL."""
+"""Engines, which keep the bytes of the store: one contract, SQLite and PostgreSQL."""

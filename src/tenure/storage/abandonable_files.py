@@ -1,11 +1,11 @@
 """pyarrow's files of an object store, for callers that do not wait for its answer for ever.
 
-pyarrow asks an object store that hangs three times, for some four seconds each, and nothing breaks that off.
-So a thread that can be told to stop (`base.interruptible`) leaves each call to a thread of its own: when its
-check raises, the call goes on, and nobody waits for it. It is at its end after those twelve seconds. A thread
-that cannot be told to stop, such as a job's, makes its calls itself.
+pyarrow retries an object store that hangs three times, for some four seconds each, and cannot be interrupted.
+So a thread that can be told to stop (`base.interruptible`) makes each call in a thread of its own. When its
+check raises, it stops waiting; the call goes on and ends after those twelve seconds. A thread that cannot be
+told to stop, such as a job's, makes its calls itself.
 
-While a statement waits here, it does not hold its place among those that compute.
+While a statement waits here, it gives up its place among the computing threads.
 
 Walk: `storage.bucket` hands out an `AbandonableFileSystem`, and makes its own calls by `ask`; readers of the
 lake and of imports, and pyarrow, read the files.
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def ask(call: Callable[[], T]) -> T:
-    """What a call of the object store answers; raises what the thread's check raises meanwhile."""
+    """Returns the object store's answer to a call; raises what the thread's check raises meanwhile."""
     env = current_env()
     if env is None:
         return call()
@@ -30,24 +30,24 @@ def ask(call: Callable[[], T]) -> T:
 
 
 class AbandonableFileSystem:
-    """What readers of the lake use of a pyarrow.fs.FileSystem."""
+    """The methods of a pyarrow.fs.FileSystem that readers of the lake use."""
 
     def __init__(self, arrow: Any) -> None:
         self._arrow = arrow
 
     def open_input_file(self, name: str) -> Any:
-        """pyarrow's own file where nobody tells the thread to stop: pyarrow reads that one faster."""
+        """Returns pyarrow's own file if the thread cannot be told to stop: pyarrow reads that one faster."""
         file = ask(lambda: self._arrow.open_input_file(name))
         return file if current_env() is None else AbandonableFile(file)
 
 
 class AbandonableFile:
-    """Reads like a pyarrow.NativeFile; pyarrow takes it for a file of Python's."""
+    """Reads like a pyarrow.NativeFile; pyarrow treats it as a Python file object."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
         self._calls = 0
-        """Those that are under way: one that was given up may be."""
+        """Calls that are under way, including those that were given up."""
         self.closed = False
 
     def read(self, size: int | None = None) -> Any:
@@ -70,7 +70,7 @@ class AbandonableFile:
         return ask(counted)
 
     def size(self) -> int:
-        return int(self._file.size())  # known since it was opened
+        return int(self._file.size())  # fetched when the file was opened
 
     def seek(self, offset: int, whence: int = 0) -> int:
         return int(self._file.seek(offset, whence))
@@ -88,7 +88,7 @@ class AbandonableFile:
         return False
 
     def close(self) -> None:
-        """A file that is still read by a call that was given up closes when that call has ended."""
+        """A file that an abandoned call still reads is closed when that call ends."""
         self.closed = True
         if not self._calls:
             self._file.close()

@@ -1,6 +1,6 @@
 """Addresses of stores: `sqlite:PATH` or `postgresql://USER@HOST/DATABASE[?connections=N]`.
 
-Walk: `composition.storage_layer` opens its store by one, and so do the executors of the pipeline.
+Walk: `composition.storage_layer` opens its store by an address, and so do the executors of the pipeline.
 """
 
 import logging
@@ -20,11 +20,12 @@ SQLITE_PREFIX = "sqlite:"
 POSTGRES_PREFIXES = ("postgresql://", "postgres://")
 
 DEFAULT_LAKE = "tenure-data/lake"
-"""Of a store in a server, which has no place beside it: a directory of this machine."""
+"""The directory of this machine for a store in a server, which has no directory beside it."""
 
 CONNECTIONS, CONNECTIONS_MAX = 16, 500
-"""For the reads of one node, made when they are needed: the further away the store, the longer each is in
-use. Five nodes fit into the 100 that PostgreSQL lets in by default."""
+"""Connections for the reads of one node, made when they are needed: the further away the store, the longer
+each is in use. Five nodes fit into the 100 that PostgreSQL allows by default.
+"""
 
 _CONNECTIONS = re.compile(r"(?P<first>[?&])connections=(?P<number>[^&]*)(?:&|$)")
 
@@ -37,9 +38,9 @@ _PASSWORD_IN_QUERY = re.compile(r"([?&][^=&]*password=)[^&]*", re.IGNORECASE)
 
 
 def open_engine(address: str, env: Env) -> OpenEngine:
-    """Opens what `sqlite:PATH` or `postgresql://...` names; makes a missing directory."""
+    """Opens the store at `sqlite:PATH` or `postgresql://...`; makes a missing directory."""
     if address.startswith(POSTGRES_PREFIXES):
-        # Its driver takes a fifth of a second to import: only who needs it waits for it.
+        # Its driver takes a fifth of a second to import, so it is imported only where it is needed.
         from tenure.storage.postgres import PostgresEngine
 
         dsn, connections = _split_connections(address)
@@ -55,7 +56,7 @@ def open_engine(address: str, env: Env) -> OpenEngine:
 
 
 def _split_connections(address: str) -> tuple[str, int]:
-    """Takes `connections=N` out of an address: libpq refuses what it does not know."""
+    """Removes `connections=N` from an address: libpq refuses parameters that it does not know."""
     found = _CONNECTIONS.search(address)
     if found is None:
         return address, CONNECTIONS
@@ -70,7 +71,7 @@ def _split_connections(address: str) -> tuple[str, int]:
 
 
 def creation_note(engine: Engine, address: str) -> str:
-    """For the ready line, and a warning, if the store was not there before: its path may be mistyped."""
+    """Text for the ready line, and a warning, if the store was created: its path may be mistyped."""
     if not (isinstance(engine, SqliteEngine) and engine.is_new):
         return ""
     _log.warning("there was no store at %s: a new, empty one was created", redacted(address))
@@ -78,7 +79,7 @@ def creation_note(engine: Engine, address: str) -> str:
 
 
 def default_lake(store: str) -> str:
-    """Where the lake of a store is if nobody says: beside its file."""
+    """The default address of a store's lake: beside the store's file."""
     if not is_local(store):
         return DEFAULT_LAKE
     return os.path.join(os.path.dirname(store.removeprefix(SQLITE_PREFIX)), "lake")
@@ -96,7 +97,7 @@ def redacted(address: str) -> str:
 
 def _make_directory(path: str) -> None:
     try:
-        # Mode 0700: whoever may read the file may read all data, whatever SQL would say.
+        # Mode 0700: a user who can read the file can read all data, regardless of SQL privileges.
         os.makedirs(path or ".", mode=0o700, exist_ok=True)
     except OSError as error:
         raise InputOutput(

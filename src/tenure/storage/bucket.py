@@ -5,15 +5,15 @@ own streams cannot be given up: dropped half-way, they complete the upload, and 
 seen that never was whole. The store shows an object when its last part has arrived; uploads that
 a crash cut off cost space until the bucket's lifecycle rule for incomplete uploads removes them.
 
-S3 can refuse to replace an object, but pyarrow cannot ask it to: a name is looked up before its
-file is sent. Two writers of one name in the same moment are kept apart by what names them: the
-lake's names are unique to an attempt, an export's to its job.
+S3 can refuse to replace an object, but pyarrow cannot ask it to: a name is looked up before its file is sent.
+Two writers never use one name in the same moment: the lake's names are unique to an attempt, an export's to
+its job.
 
 Errors tell S3's code and never its text; keys and secrets are in no message and no `repr`.
 
 A statement that is canceled, or whose time is up, does not wait for the store's answer
-(`storage.abandonable_files`). Files are written by jobs, which wait: a file whose sending was given up could
-appear after its job has taken everything back.
+(`storage.abandonable_files`). Files are written by jobs, which do wait: if a job stopped waiting for an
+upload, the file could appear after the job was rolled back.
 
 Walk: `files.open_files` and `locations.Locations.resolve` make one.
 """
@@ -37,7 +37,7 @@ from tenure.storage.location_text import LocationText
 from tenure.storage.tree import DuckConnection, InputStream, OutputStream, TreeEntry, failure, join
 
 SPOOL_MEMORY_BYTES = 8 * 1024 * 1024
-"""Smaller files never touch the local disk; this is what one writer may take of memory."""
+"""Smaller files never touch the local disk; one writer may use as much memory."""
 
 COPY_BYTES = 4 * 1024 * 1024
 CONNECT_SECONDS = 5.0
@@ -49,14 +49,14 @@ REGION = re.compile(r"[a-z0-9-]{1,40}")
 ENDPOINT = re.compile(r"https?://([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:]{2,45}\])(:[0-9]{1,5})?")
 
 INSIDE = re.compile(r"(?!\.)[A-Za-z0-9_.-]+(/(?!\.)[A-Za-z0-9_.-]+)*")
-"""Paths that lead nowhere but down."""
+"""Paths no component of which begins with a dot."""
 
 MISSING = re.compile(r"NO_SUCH_BUCKET|NO_SUCH_KEY|HTTP status 404")
 
 
 @dataclass(frozen=True, repr=False)
 class Credentials:
-    """Travels in tasks and options, is shown nowhere."""
+    """Travels in tasks and options, and is never displayed."""
 
     access_key: str
     secret_key: str
@@ -68,13 +68,13 @@ class BucketAddress:
     bucket: str
     prefix: str = ""
     region: str = ""
-    """Empty: the environment's, or S3's first."""
+    """If empty, the environment's region, or S3's default one."""
     endpoint: str = ""
     """`https://host:port` of a store other than Amazon's."""
 
 
 def bucket_address(text: LocationText) -> BucketAddress:
-    """Region and endpoint become part of a host's name, so they are checked like one."""
+    """Region and endpoint become part of a host name, so they are checked like one."""
     region = text.options.get("AWS_REGION", "")
     endpoint = text.options.get("AWS_ENDPOINT", "")
     if region and not REGION.fullmatch(region):
@@ -98,7 +98,7 @@ def credentials_of(text: LocationText) -> Credentials | None:
 
 class Bucket:
     def __init__(self, address: BucketAddress, credentials: Credentials | None = None) -> None:
-        """Without credentials, those of the environment are used."""
+        """Without credentials, the environment's are used."""
         self.address = address
         self.credentials = credentials
 
@@ -135,7 +135,7 @@ class Bucket:
         return _BucketOutput(self, name)
 
     def open_output_stream(self, name: str) -> Any:
-        # Left to itself, pyarrow compresses what is called .gz, although it is compressed already.
+        # By default pyarrow compresses files called .gz, although their content is compressed already.
         return self._arrow.open_output_stream(name, compression=None)
 
     def refuse_taken(self, name: str) -> None:
@@ -163,7 +163,7 @@ class Bucket:
                 pass
 
     def delete_unfinished(self, *, before_micros: int) -> int:
-        """Nothing is left here: the bucket's lifecycle rule ends uploads that were cut off."""
+        """Does nothing: the bucket's lifecycle rule removes incomplete uploads."""
         return 0
 
     def _connect(self) -> Any:
@@ -224,7 +224,7 @@ class _BucketOutput(OutputStream):
             shutil.copyfileobj(self._spool, stream, COPY_BYTES)
             stream.close()
         except BaseException:
-            # The stream would complete the upload when it is dropped: it may, and then it goes.
+            # The stream completes the upload when it is dropped; the object is then deleted.
             with suppress(OSError, StoreError):
                 stream.close()
                 self._bucket.delete([self._name])
@@ -263,10 +263,10 @@ def _failure(doing: str, shown: str, error: Exception) -> StoreError:
 
 
 def _duck_file_system(arrow: Any) -> Any:
-    """What DuckDB reads through; its own extension for S3 would have to be downloaded.
+    """The file system that DuckDB reads through; DuckDB's own S3 extension would have to be downloaded.
 
-    DuckDB is held to the scheme alone, and the store takes ".." for the way up: so paths are judged here,
-    and there is nothing but reading.
+    DuckDB restricts reads to the scheme alone, and the store resolves "..". So paths are checked here, and
+    only reading is implemented.
     """
     from fsspec.implementations.arrow import ArrowFSWrapper
 

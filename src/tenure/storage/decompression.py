@@ -1,11 +1,11 @@
-"""Compressed input, read as a stream and only so far: a small file may hold a very large one.
+"""Compressed input, read as a stream with limits: a small file may hold a very large one.
 
-What a file is compressed with is told by its first bytes; a name that says otherwise is an error
-rather than a guess. Two limits hold: on the bytes that come out, and on how many come out for each
-that goes in, beyond a first megabyte (short files of little content are no attack). What comes out
-is data: compressed data or an archive inside is refused, and so are archives themselves.
+The codec is detected by a file's first bytes; a name that contradicts them is an error rather than a guess.
+Two limits hold: on the output bytes, and on the output bytes for each input byte, beyond a first megabyte
+(short files of little content are no attack). Output that is itself compressed or an archive is refused, and
+so are archives themselves.
 
-Invariant (S26): no input yields more bytes, or more for each of its own, than its limits allow.
+Invariant (S26): no input yields more bytes, or more bytes for each of its own, than its limits allow.
 
 Walk: `locations.Location.open_decompressed` calls `decompressed`; import reads from it.
 """
@@ -22,17 +22,17 @@ from tenure.base.errors import BadFile, LimitExceeded
 
 CHUNK_BYTES = 256 * 1024
 HEAD_BYTES = 512
-"""As much as tells what a file is: tar's mark stands at 257."""
+"""Enough bytes to detect the codec: tar's mark is at 257."""
 
 XZ_MEMORY_BYTES = 128 * 1024 * 1024
-"""Twice what `xz -9` needs; an archive may ask for gigabytes."""
+"""Twice what `xz -9` needs; a file may request gigabytes."""
 
 
 class DecompressionLimits(NamedTuple):
     bytes_max: int = 1 << 36
     """64 GB: far above the files that people import one by one."""
     ratio_max: int = 200
-    """CSV and JSON come out at 5 to 30 for one, columns of one value at 100; gzip ends at 1032."""
+    """CSV and JSON expand 5 to 30 times, columns of one value 100 times; gzip reaches at most 1032."""
     ratio_from_bytes: int = 1 << 20
 
 
@@ -84,7 +84,7 @@ def codec_of(first: bytes, name: str) -> str:
 
 
 class _Head(io.RawIOBase):
-    """A source whose first bytes were looked at; counts what was read."""
+    """A source whose first bytes were read already; counts the bytes that were read."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source = source
@@ -108,7 +108,7 @@ class _Head(io.RawIOBase):
 
 
 class _Decoded(io.RawIOBase):
-    """gzip, bzip2 and xz: one stream after the other, as their own tools read them."""
+    """gzip, bzip2 and xz: reads concatenated streams, as their own tools do."""
 
     def __init__(self, source: _Head, name: str, make: Callable[[], Decoder]) -> None:
         self._source = source
@@ -196,7 +196,7 @@ class _Zstd(io.RawIOBase):
 
 
 def _zstd(source: _Head, name: str) -> io.RawIOBase:
-    """Python has it from 3.14 on only; pyarrow always."""
+    """Python has zstd only from 3.14 on; pyarrow always has it."""
     import pyarrow as pa
 
     return _Zstd(pa.CompressedInputStream(pa.PythonFile(source, mode="r"), "zstd"), name)

@@ -1,16 +1,16 @@
-"""A tree of files in a local directory, which no name and no symbolic link leads out of.
+"""A tree of files in a local directory; no name and no symbolic link leads out of it.
 
-Every part of a name is opened by itself, relative to the one before and without following links
-(`openat` with O_NOFOLLOW). So there is no gap between a check and the use of what was checked: a
-directory that is replaced by a link meanwhile is refused, whenever that happens. Only the way to
-the root itself, which the operator chose, may have links. What is opened must be a plain file: a
-pipe would make its reader wait for ever.
+Every component of a name is opened by itself, relative to the one before and without following links
+(`openat` with O_NOFOLLOW). So there is no gap between a check and the use of what was checked: a directory
+that is replaced by a link meanwhile is refused, whenever that happens. Only the path to the root itself,
+which the operator chose, may contain links. Only plain files are opened: a pipe would make its reader wait
+for ever.
 
     create   .unfinished/<process>-<number>   written, fsynced
              linked to its name               fails if there is one already
              every directory up to the root   fsynced: their entries are durable too
 
-A hard link, which the file system must have, because a rename replaces what is there. A writer that
+Publishing needs a file system with hard links, because a rename would replace an existing file. A writer that
 crashes leaves a file in `.unfinished`, which `delete_unfinished` removes.
 
 Invariant (no-way-out): no name and no symbolic link leads out of a directory.
@@ -138,10 +138,10 @@ class Directory:
 
     @contextmanager
     def opened(self, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-        """The file descriptor of a directory, reached part by part.
+        """The file descriptor of a directory, reached component by component.
 
-        With `make`, what is missing is made, and every entry on the way is made durable: a
-        directory that somebody else has just made may not be so yet.
+        With `make`, missing directories are made, and every entry on the way is made durable: a directory
+        that another process has just made may not be durable yet.
         """
         current = os.open(self.root, _DIRECTORY)
         try:
@@ -194,12 +194,12 @@ class _LocalOutput(OutputStream):
     def discard(self) -> None:
         try:
             self._file.close()
-        except OSError:  # what could not be written need not be
+        except OSError:  # an unfinished file need not be closed cleanly
             pass
         try:
             with self._directory.opened([UNFINISHED]) as unfinished:
                 os.unlink(self._temporary, dir_fd=unfinished)
-        except OSError:  # `delete_unfinished` will
+        except OSError:  # `delete_unfinished` removes it later
             pass
 
     def _make_temporary(self) -> tuple[str, IO[bytes]]:
@@ -215,13 +215,13 @@ class _LocalOutput(OutputStream):
 def _enter(part: str, directory: int) -> int:
     try:
         return os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
-    except NotADirectoryError:  # what Linux says of a link
+    except NotADirectoryError:  # Linux reports a link so
         _refuse_link(part, directory, part)
         raise
 
 
 def _refuse_link(last: str, directory: int, shown: str) -> None:
-    """For the sake of the message: without it, opening fails as well."""
+    """Gives a better message: without it, opening fails as well."""
     try:
         state = os.stat(last, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
@@ -248,5 +248,5 @@ def _sync(directory: int) -> None:
     try:
         os.fsync(directory)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that has no such thing for directories
+        if error.errno != errno.EINVAL:  # a file system without fsync of directories
             raise

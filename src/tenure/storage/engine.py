@@ -3,7 +3,7 @@
     live(key, at, value)            the newest revision of each key (a tombstone too: value NULL)
     past(key, at, until, value)     older revisions, visible in [at, until)
     clock(at)                       the store clock: the greatest commit timestamp
-    lane(id, seq, outcomes)         what each committer's last group came to
+    lane(id, seq, outcomes)         the outcomes of each committer's last group
 
 An engine knows keys as bytes and no more, except that the first HEAD_BYTES of a key (its
 *head*: tenant, table, index) group the keys that change together: changes are indexed by
@@ -13,25 +13,25 @@ An engine knows keys as bytes and no more, except that the first HEAD_BYTES of a
 section, in order, each against the effects of those before it; one that fails does not fail
 the rest. For every member: no revision newer than `read_at` lies in its spans (but for the
 excused ones), `read_at` is not below a mark, `commit_at = max(clock + 1, wall_at)` lies
-strictly between `not_before_at` and `deadline_at`, and the keys that it counts on being absent
-have no row (in this order: only a member whose reads hold, and which is in time, is told that a
-key is taken); then its writes land at `commit_at`. So commit order is timestamp order. All
-changes of `live` and `past` are made there, removals too.
+strictly between `not_before_at` and `deadline_at`, and the keys that it requires to be absent have no row.
+The checks run in this order: a member is told that a key exists only if its reads hold and it is in time.
+Then its writes land at `commit_at`. So commit order is timestamp order. All changes of `live` and `past` are
+made there, removals too.
 
-**Lanes: unknown outcomes.** A connection can break during COMMIT, with the commit still on its
-way. Each committer owns a lane, a row that names the last group it sent: a group (lane, seq)
-lands only if the lane's seq is lower, and raises it in the same engine transaction. `settle`
-raises the seq itself and so refuses a group for ever, or finds what it came to. Whichever is
-first decides; a commit still in flight cannot land later. The next group on a lane says that
-the outcome of the last one is known, so a lane is one row that never grows. A lane that is closed
-(its owner was declared dead) lets nothing land any more, and can no longer tell what did.
+**Lanes: unknown outcomes.** A connection can break during COMMIT, with the commit still on its way. Each
+committer owns a lane, a row that names the last group it sent: a group (lane, seq) lands only if the lane's
+seq is lower, and raises it in the same engine transaction. `settle` raises the seq itself and so refuses a
+group for ever, or finds the group's outcomes. The first of the two decides; a commit still in flight cannot
+land later. The next group on a lane says that the outcome of the last one is known, so a lane is one row that
+never grows. After a lane is closed (its owner was declared dead) no group on it lands any more, and the
+outcome of its last group can no longer be found.
 
-**Reads** are exact: rows, marks and clock come from one snapshot of the engine. A revision's
-visibility at T is `at <= T < until`. Every key that has a revision has a row in `live`, so a
-read at T walks `live` and looks into `past` only for keys that changed after T.
+**Reads** are exact: rows, marks and clock come from one snapshot of the engine. A revision is visible at T if
+`at <= T < until`. Every key that has a revision has a row in `live`, so a read at T walks `live` and looks
+into `past` only for keys that changed after T.
 
-**Marks.** A `Guard` names two small spans of keys whose newest values are timestamps (eight
-bytes, big-endian); the engine answers the greatest of each: threshold and cleaned mark.
+**Marks.** A `Guard` names two small spans of keys whose newest values are timestamps (eight bytes,
+big-endian); the engine returns the greatest of each: threshold and cleaned mark.
 
 Walk: called by `kv` alone; implemented by `storage.sqlite` and `storage.postgres`.
 """
@@ -57,7 +57,7 @@ class Revision(NamedTuple):
     key: bytes
     at: Timestamp
     value: bytes | None
-    """None is a tombstone."""
+    """None for a tombstone."""
 
 
 class Guard(NamedTuple):
@@ -70,16 +70,16 @@ class Guard(NamedTuple):
 
 
 class ReadResult(NamedTuple):
-    """What a read saw, all of one snapshot."""
+    """The answer to a read, all of one snapshot."""
 
     clock_at: Timestamp
     threshold_at: Timestamp
     cleaned_at: Timestamp
     revisions: Sequence[Revision]
     through_at: Timestamp = 0
-    """Of a history: every revision up to here is in `revisions`, however the limit cut it."""
+    """For a history: `revisions` has every revision up to this timestamp, even if the limit cut it."""
     last: bytes = b""
-    """Of an answer by keys that the limit cut: the last key that it answers for."""
+    """For an answer by keys that the limit cut: the last key that it covers."""
 
 
 class Scan(NamedTuple):
@@ -118,7 +118,7 @@ class History(NamedTuple):
 class Revisions(NamedTuple):
     """Asks for every revision in [lo, hi) with since_at < at <= until_at, ordered by (key, at).
 
-    For whoever takes an index out by its keys. `limit` is of keys looked at, whether they have such
+    For callers that copy an index key by key. `limit` counts the keys looked at, whether they have such
     revisions or not; `last` of the answer is the last of them if there may be more, else empty.
     """
 
@@ -131,7 +131,7 @@ class Revisions(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """How much of a span is newer than a time: keys, bytes, and every so many keys one of them."""
+    """How much of a span is newer than a time: keys, bytes, and a sample of one key in every so many."""
 
     keys: int
     size: int
@@ -140,9 +140,9 @@ class Spread(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """Where a write wants its own commit timestamp: eight bytes at `offset`, plus `plus`.
+    """A place in a write for its own commit timestamp: eight bytes at `offset`, plus `plus`.
 
-    In a key it lies behind the head: where a write belongs is known before its timestamp is.
+    In a key it lies behind the head: the head must be known before the timestamp is.
     """
 
     offset: int
@@ -157,7 +157,7 @@ class Write(NamedTuple):
 
 
 def stamped(write: Write, commit_at: Timestamp) -> tuple[bytes, Timestamp, bytes | None]:
-    """What a write becomes at its commit timestamp: (key, commit_at, value)."""
+    """A write with its commit timestamp filled in: (key, commit_at, value)."""
     key, value, key_stamp, value_stamp = write
     if key_stamp is not None:
         key = _splice(key, key_stamp, commit_at)
@@ -172,11 +172,11 @@ def _splice(data: bytes, stamp: Stamp, commit_at: Timestamp) -> bytes:
 
 
 class Removes(IntEnum):
-    """Which revisions of a span a removal takes.
+    """Which revisions of a span a removal deletes.
 
     SUPERSEDED: of `past`, those with until <= at: invisible at every time from `at` on.
     GARBAGE: those, and the tombstones of `live` committed by `at` (wrong above a base).
-    FLUSHED: all that were committed by `at`, whatever came later: the lake has them.
+    FLUSHED: all that were committed by `at`, regardless of later revisions: the lake has them.
     """
 
     SUPERSEDED = 0
@@ -190,7 +190,7 @@ class Removal(NamedTuple):
     removes: Removes
     at: Timestamp
     limit: int
-    """At most so many revisions; the outcome says how many it was."""
+    """The most revisions to remove; the outcome says how many were removed."""
 
 
 class Commit(NamedTuple):
@@ -203,9 +203,9 @@ class Commit(NamedTuple):
     """Half-open spans read, sorted and disjoint."""
     guards: tuple[Guard, ...] = ()
     excused: tuple[Timestamp, ...] = ()
-    """Commit timestamps of its own children."""
+    """Commit timestamps of the transaction's own children."""
     absent: tuple[bytes, ...] = ()
-    """Keys that must have no row when it commits, whatever they had before: none, or a tombstone."""
+    """Keys that must have no row when it commits. A tombstone counts as no row."""
     writes: tuple[Write, ...] = ()
     removals: tuple[Removal, ...] = ()
     deadline_at: Timestamp | None = None
@@ -223,7 +223,7 @@ class CommitStatus(IntEnum):
     TOO_EARLY = 4
     """`at` is the commit timestamp it would have had, not above "not before"."""
     TAKEN = 5
-    """`key` is the first of those it counts on being absent that has a row, written at `at`."""
+    """`key` is the first of the keys required to be absent that has a row, written at `at`."""
 
 
 class Outcome(NamedTuple):
@@ -254,15 +254,15 @@ class Group(NamedTuple):
 
 
 class StoreOrigin(NamedTuple):
-    """What tells a store from a copy of it that was made by other means than Tenure's.
+    """Tells a store from a copy of it that was not made by Tenure.
 
-    Engines that others can open, a file and a server, have an `origin`.
+    Engines that other processes can open, a file and a server, have an `origin`.
     """
 
     serial: str
-    """The number of a file, or of a server and a database in it: a copy has another."""
+    """The inode of a file, or the identifiers of a server and a database: a copy has others."""
     path: str = ""
-    """Of the file; empty where the store is in a server."""
+    """The path of the file; empty where the store is in a server."""
 
 
 class Engine(Protocol):
@@ -276,7 +276,9 @@ class Engine(Protocol):
         ...
 
     def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> ReadResult:
-        """Reads keys of one head as `get` reads one: a revision of each that has any, in no order."""
+        """Reads keys of one head as `get` reads one: a revision of each that has any, in no particular
+        order.
+        """
         ...
 
     def scan(self, query: Scan) -> ReadResult: ...
@@ -286,14 +288,14 @@ class Engine(Protocol):
     def revisions(self, query: Revisions) -> ReadResult: ...
 
     def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
-        """What of [lo, hi) has its newest revision after `since_at`: for planning, as of now."""
+        """How much of [lo, hi) has its newest revision after `since_at`: for planning, as of now."""
         ...
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
-        """Says whether a transaction's reads still hold: the clock, and what fails, if anything.
+        """Checks whether a transaction's reads still hold: returns the clock, and the failure, if any.
 
-        The clock is taken first, so reads found unchanged are unchanged up to that timestamp. What is
-        to be absent is not looked at: that is decided when it commits.
+        The clock is read first, so reads found unchanged are unchanged up to that timestamp. Keys required to
+        be absent are not checked: that is decided at the commit.
         """
         ...
 
@@ -315,11 +317,11 @@ class Engine(Protocol):
         ...
 
     def close_lane(self, lane: bytes) -> None:
-        """Deletes a lane: whatever is still on its way there will not land."""
+        """Deletes a lane: a group that is still on its way there will not land."""
         ...
 
     def enter(self, lane: bytes, *, wait: bool) -> bool:
-        """Takes the section for the next group of a lane, before anybody decides what is in it.
+        """Takes the section for the next group of a lane, before the group's members are decided.
 
         Without `wait` it returns False where it would have to wait for another process, which may have been
         stopped. `leave` must follow. An engine whose section is not in this process takes nothing: its
@@ -328,7 +330,7 @@ class Engine(Protocol):
         ...
 
     def leave(self, lane: bytes) -> None:
-        """Gives the section back, by the thread that has entered it."""
+        """Releases the section; called by the thread that has entered it."""
         ...
 
     def commit(self, group: Group) -> list[Outcome]:
@@ -341,7 +343,7 @@ class Engine(Protocol):
         ...
 
     def settle(self, lane: bytes, seq: int) -> list[Outcome] | None:
-        """Returns what (lane, seq) came to, or None: it did not land and never will.
+        """Returns the outcomes of (lane, seq), or None if it did not land and never will.
 
         Raises OutcomeUnknown if the lane is closed, or has gone on to a later group. May be repeated
         with the same answer.
@@ -351,10 +353,10 @@ class Engine(Protocol):
     def subscribe(
         self, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]] = ()
     ) -> Callable[[], None]:
-        """Calls `wake` soon after commits, by whichever process; returns the way to stop.
+        """Calls `wake` soon after commits of any process; returns a function that ends the subscription.
 
-        With `spans`, only commits that may have written to one of them matter. A hint only: it may come
-        late, twice, for nothing, or not at all.
+        With `spans`, only commits that may have written to one of them count. The call is a hint: it may come
+        late, twice, without a cause, or not at all.
         """
         ...
 

@@ -1,14 +1,14 @@
-"""The lake's files: a tree with names of our own, which any process can open again by its address.
+"""The lake's files: a tree with generated names, which any process can open again by its address.
 
     files = open_files("file:///var/lake")      or a plain path, or s3://bucket/prefix?AWS_REGION=...
     with files.create("t104/1/live-7f3a.parquet") as output:
         pyarrow.parquet.write_table(table, output)
     open_files(files.address)                   the same, in an executor
 
-Names that Tenure makes come from a small alphabet, so no file system and no object store can take
-one for something else. What users name goes through `storage.locations` instead.
+Names that Tenure generates use a small alphabet that every file system and object store reads alike. Names
+that users choose go through `storage.locations` instead.
 
-Deleting asks first whether this still is the lake that was opened: whoever opened it says how
+Before a delete, the opener's `confirm` checks that this is still the lake that was opened
 (`table.lake.identity`).
 
 Invariant (own-names): a name outside the alphabet of our own never reaches a file system.
@@ -43,13 +43,13 @@ class Files:
     def __init__(self, tree: Tree, address: str, credentials: Credentials | None = None) -> None:
         self._tree = tree
         self.address = address
-        """What `open_files` opens it by, in another process too; shows no secrets."""
+        """The address for `open_files`, in another process too; contains no secrets."""
         self.credentials = credentials
-        """What `open_files` needs besides; None where the environment has them, or none are needed."""
+        """The credentials for `open_files`; None where the environment has them, or none are needed."""
         self._confirm: Callable[[], None] = lambda: None
 
     def confirm_by(self, confirm: Callable[[], None]) -> None:
-        """From now on `confirm` is called before anything is deleted; it raises if this is the wrong lake."""
+        """From now on `confirm` is called before each deletion; it raises if this is the wrong lake."""
         self._confirm = confirm
 
     def confirm(self) -> None:
@@ -71,7 +71,9 @@ class Files:
 
     @property
     def duck_root(self) -> str:
-        """For DuckDB's `allowed_directories`: with it and no other external access, these files alone."""
+        """For DuckDB's `allowed_directories`: with it and no other external access, DuckDB reads these files
+        alone.
+        """
         return self._tree.duck_root
 
     def duck_path(self, name: str) -> str:
@@ -85,11 +87,11 @@ class Files:
         return self._tree.open_input(check_name(name))
 
     def reading(self, name: str) -> AbstractContextManager[None]:
-        """Around the use of `arrow`: its errors become those that `open_input` has."""
+        """Wraps the use of `arrow`: translates its errors into those of `open_input`."""
         return self._tree.translated("read file", check_name(name))
 
     def read(self, name: str, *, bytes_max: int) -> bytes:
-        """A small file at once. Larger than `bytes_max` it is refused, not cut."""
+        """Reads a small file whole. A file larger than `bytes_max` is refused, not cut."""
         with self.open_input(name) as file:
             data = file.read(bytes_max + 1)
         if len(data) > bytes_max:
@@ -100,7 +102,7 @@ class Files:
         return self._tree.create(check_name(name))
 
     def create_scratch(self, name: str) -> OutputStream:
-        """For what is made again if it is gone: not forced to the disk."""
+        """For a file that can be made again: it is not forced to the disk."""
         return self._tree.create(check_name(name), is_lasting=False)
 
     def exists(self, name: str) -> bool:
@@ -114,7 +116,7 @@ class Files:
         return entry.bytes
 
     def list(self, directory: str = "") -> Iterator[Page]:
-        """Pages of the files below a directory, in the order of names, directory by directory."""
+        """Pages of the files below a directory, in name order, directory by directory."""
         page = []
         for entry in walk(self._tree, check_name(directory) if directory else ""):
             page.append(entry)
@@ -125,7 +127,7 @@ class Files:
             yield page
 
     def names_in(self, directory: str) -> Iterator[str]:
-        """The files that lie directly in a directory; none if it is not there."""
+        """The files directly in a directory; none if the directory does not exist."""
         for entry in self._tree.children(check_name(directory)):
             if not entry.is_directory:
                 yield entry.name.rpartition("/")[2]
@@ -140,10 +142,10 @@ class Files:
 
 
 def open_files(address: str, credentials: Credentials | None = None) -> Files:
-    """By a path or an address; a local directory that is not there is made.
+    """Opens a path or an address; makes a local directory that does not exist.
 
-    An object store's credentials are taken from the address, or are given, or are the
-    environment's; an address never shows them again.
+    An object store's credentials come from the address, the argument or the environment; the resulting
+    `address` never contains them.
     """
     if address.startswith("s3://"):
         return _open_bucket(parse(address), credentials)

@@ -1,17 +1,18 @@
 """A proof that a process is dead: a file that it holds locked as long as it lives.
 
     start    make DIRECTORY/TOKEN, lock it (flock)      the kernel holds the lock for the process
-    death    the kernel releases the lock               whoever gets it then knows: the process is gone
+    death    the kernel releases the lock               a process that gets it knows: the owner is gone
     end      remove the file, then release the lock     no file, no proof
 
 A session names the file of its process: its name, its device and inode, and the kernel (the boot id) under
 which the lock is held. Another process may conclude that this one is dead only if it runs under the same
 kernel, has found that very file and got its lock. So another machine, a container with directories of its
-own, a machine made from an image and a copy of the store's directory conclude nothing. The files of a store
-in a file lie beside it; those of a store in a server lie in a directory of this user on this machine.
+own, a machine made from an image and a copy of the store's directory conclude nothing. The lifelines of a
+store in a file lie beside the file; those of a store in a server lie in a directory of this user on this
+machine.
 
 A process that is stopped keeps its lock. So do processes that it forked and that live on: then nothing is
-concluded, and its sessions expire as ever. That a file is missing proves nothing.
+concluded, and its sessions expire as usual. A missing file proves nothing.
 
 Invariant (death-is-proved): a process gives up its lock only when it has ended or has removed the file.
 
@@ -31,26 +32,26 @@ from tenure.storage.addresses import SQLITE_PREFIX, is_local
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 KEPT_SECONDS = 24 * 3600.0
-"""A file that nobody holds is removed then: its session has expired long ago."""
+"""A file without a holder is removed after this time: its session has expired long ago."""
 
 _log = logging.getLogger(__name__)
 
 
 class Lifeline(NamedTuple):
-    """What a session says of its process's file."""
+    """How a session refers to the file of its process."""
 
     token: str
     kernel: str
-    """Under which kernel the lock is held."""
+    """The boot id of the kernel under which the lock is held."""
     device: int
     inode: int
 
 
 class Lifelines:
-    """The lifelines that this process can judge, and its own."""
+    """The lifelines that this process can check, and its own."""
 
     def __init__(self, directory: str, env: Env, *, kernel: str) -> None:
-        """OSError if files cannot be locked there."""
+        """Raises OSError if files cannot be locked there."""
         self._directory = directory
         self._env = env
         self._kernel = kernel
@@ -66,7 +67,7 @@ class Lifelines:
             path = os.path.join(self._directory, token)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if os.fstat(descriptor).st_nlink:  # nobody has tidied it away before it was locked
+            if os.fstat(descriptor).st_nlink:  # `tidy` has not removed it before it was locked
                 return token, descriptor
             os.close(descriptor)
 
@@ -75,7 +76,7 @@ class Lifelines:
         return Lifeline(self._token, self._kernel, found.st_dev, found.st_ino)
 
     def is_dead(self, lifeline: Lifeline) -> bool:
-        """Whether the process that named this one is dead for sure."""
+        """Whether the process of this lifeline is certainly dead."""
         if lifeline.kernel != self._kernel or not _is_token(lifeline.token):
             return False
         try:
@@ -88,12 +89,12 @@ class Lifelines:
             os.close(descriptor)
 
     def remove(self, lifeline: Lifeline) -> None:
-        """The file of one that is dead, once nothing is left of it."""
+        """Removes the file of a dead process, once its sessions are cleaned up."""
         with suppress(OSError):
             os.unlink(self._path(lifeline))
 
     def tidy(self, now_seconds: float) -> None:
-        """Removes files that nobody has held for long."""
+        """Removes files that have had no holder for long."""
         for entry in list(os.scandir(self._directory)):
             with suppress(OSError):
                 is_old = entry.stat(follow_symlinks=False).st_mtime < now_seconds - KEPT_SECONDS
@@ -108,13 +109,13 @@ class Lifelines:
         return os.path.join(self._directory, lifeline.token)
 
     def close(self) -> None:
-        # In this order: a file that is there and not locked says that its process is dead.
+        # In this order: a file that exists and is not locked means that its process is dead.
         self.remove(self.own())
         os.close(self._descriptor)
 
 
 def open_lifelines(store: str, env: Env) -> Lifelines | None:
-    """Those of a store's processes on this machine; None where no death can be proved."""
+    """The lifelines of a store's processes on this machine; None where no death can be proved."""
     kernel = _boot_id()
     if not kernel:
         return None
@@ -128,9 +129,9 @@ def open_lifelines(store: str, env: Env) -> Lifelines | None:
 
 
 def _runtime_directory() -> str:
-    own = os.environ.get("XDG_RUNTIME_DIR")
-    if own:
-        return os.path.join(own, "tenure-nodes")
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime:
+        return os.path.join(runtime, "tenure-nodes")
     return os.path.join(tempfile.gettempdir(), f"tenure-nodes-{os.geteuid()}")
 
 

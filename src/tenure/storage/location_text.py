@@ -1,21 +1,21 @@
-"""What a location's text means: read once, checked whole, and written again without its secrets.
+"""The text of a location: parsed once, checked whole, and rendered without its secrets.
 
     data/2026/*.csv                          below the directory for files
     file:///srv/files/data/a%20b.csv         the same, absolute
     s3://bucket/exports/part-?.parquet?AWS_ACCESS_KEY_ID=...&AWS_SECRET_ACCESS_KEY=...
 
-The text is cut into parts at its slashes first; each part is then decoded once (`%2A` is a star that
-stands for itself) and checked as it will be used. So nothing that decoding brings forth - a slash,
-two dots, a NUL - is taken for a part of the path, and a star of a name never for a pattern.
+The text is first cut at its slashes. Each component is then decoded once (`%2A` is a literal star) and
+checked as it will be used. So a slash, two dots or a NUL that decoding produces is never read as path syntax,
+and a literal star never as a pattern.
 
-`*` stands for any characters of one part and `?` for one; neither for a slash, nor for the dot that
-hides a file. In s3:// the parameters begin at the first `?` that a NAME= follows.
+`*` matches any characters of one component and `?` matches one; neither matches a slash, nor the leading dot
+of a hidden file. In s3:// the parameters begin at the first `?` that a NAME= follows.
 
-Invariant (S20): what was written as a name matches that name alone.
+Invariant (S20): text that was written as a name matches that name alone.
 Invariant (S24-locations): the secrets of a location are in no text that is shown.
 
-Walk: `locations.Locations.resolve` and `files.open_files` call `parse`; whoever shows a text that
-may be a location calls `redacted`, or `cut_at_keys` if it may have some in it.
+Walk: `locations.Locations.resolve` and `files.open_files` call `parse`; code that shows a text that may be a
+location calls `redacted`, or `cut_at_keys` if it may contain some.
 """
 
 import re
@@ -29,9 +29,9 @@ from tenure.base.errors import InvalidParameter
 
 TEXT_LENGTH_MAX = 4096
 PART_BYTES_MAX = 255
-"""What file systems allow."""
+"""The limit of file systems."""
 PATH_BYTES_MAX = 1024
-"""What S3 allows."""
+"""The limit of S3."""
 PARTS_MAX = 64
 
 OPTIONS = (
@@ -52,7 +52,7 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _PLAIN = re.compile(r"[A-Za-z0-9_-]|\.(?!\.)")
 _UNSEEN = ("Cc", "Cs", "Zl", "Zp")
-"""Controls, halves of characters, separators of lines: they forge lines in what is shown."""
+"""Control characters, surrogates, line separators: they forge lines in displayed text."""
 
 
 class Wild(Enum):
@@ -65,7 +65,7 @@ class Pattern(NamedTuple):
     """Single characters and wildcards."""
 
     def matches(self, name: str) -> bool:
-        """In time of name times pattern: the last star alone is ever taken back."""
+        """In time of name times pattern: only the last star backtracks."""
         if name.startswith(".") and self.pieces[0] != ".":
             return False
         at, piece, star, resume = 0, 0, -1, 0
@@ -114,7 +114,7 @@ def parse(text: str) -> LocationText:
 
 
 def redacted(text: str) -> str:
-    """A text that may be a location, for messages, jobs and logs: rather too little than too much."""
+    """A text that may be a location, for messages, jobs and logs; in doubt it shows too little."""
     shown = "".join(character if _is_seen(character) else "�" for character in text[:TEXT_LENGTH_MAX])
     before, mark, query = shown.partition("?")
     if mark and "=" in query:
@@ -128,12 +128,12 @@ def redacted(text: str) -> str:
 
 
 def cut_at_keys(text: str) -> str:
-    """A longer text in which there may be locations: up to the first parameter of an object store."""
+    """A longer text that may contain locations, cut at the first parameter of an object store."""
     return _SECRET.sub(REDACTED, text)
 
 
 def escaped(name: str) -> str:
-    """A name of anything (a table, a column) as one part of a location that means just this name."""
+    """Any name (of a table, a column) as one component of a location that matches just this name."""
     return "".join(
         each if _PLAIN.match(name, at) and (at or each != ".") else _percent(each)
         for at, each in enumerate(name)
@@ -141,14 +141,14 @@ def escaped(name: str) -> str:
 
 
 def check_part(part: str, shown: str) -> str:
-    """A part as it will be used, after any decoding."""
+    """A component as it will be used, after decoding."""
     if fault := fault_of(part):
         raise InvalidParameter(f'location "{shown}" has {fault}: "{redacted(part[:PART_BYTES_MAX])}"')
     return part
 
 
 def fault_of(part: str) -> str:
-    """What is wrong with a name; nothing, mostly."""
+    """The fault of a name, or an empty text."""
     if part in ("", ".", ".."):
         return "a part without a name"
     if "/" in part or "\\" in part:

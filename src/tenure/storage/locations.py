@@ -1,23 +1,23 @@
-"""Locations: what statements may read from and write to, and nothing else.
+"""Locations: the files that statements may read and write, and nothing else.
 
     resolve(text)   scheme, names, endpoint, place: all checked before anything is opened or any
                     credential is used; a location that is pickled is resolved again where it arrives
     expand()        the files that a location with wildcards stands for
     open_input, create, list, delete      names relative to the location; "" is the location itself
 
-A local location lies below the one directory for files (`--files`): relative paths start there,
-absolute ones and file:// must lead there. `storage.directory` sees to it that no link leads out,
-not even one that appears between a check and its use. In an object store, statements bring their own
-credentials; the node's are theirs only if the operator says so. Endpoints are the operator's to
-allow as well, or any user could have the node speak to any machine it reaches.
+A local location lies below the one directory for files (`--files`): relative paths start there, absolute ones
+and file:// must lead there. `storage.directory` guarantees that no link leads out, not even one that appears
+between a check and its use. In an object store, statements bring their own credentials; they may use the
+node's only if the operator allows it. The operator also allows endpoints; otherwise any user could make the
+node connect to any machine it reaches.
 
-Names here are as they are, never decoded again: only `resolve` reads escapes and wildcards.
+Names here are literal and never decoded again: only `resolve` reads escapes and wildcards.
 
 Invariant (S18): a location leads only to the directory for files and to object stores that are allowed.
 Invariant (S19): a location that is refused is refused before anything is opened.
 
-Walk: `composition.storage_layer` makes one `Locations`; statements of `bulk` resolve what they were told,
-jobs resolve it again when they resume.
+Walk: `composition.storage_layer` makes one `Locations`; statements of `bulk` resolve their locations, jobs
+resolve them again when they resume.
 """
 
 import os
@@ -34,16 +34,16 @@ from tenure.storage.location_text import LocationText, Pattern, check_part, faul
 from tenure.storage.tree import PAGE_ENTRIES, OutputStream, Tree, TreeEntry, join, walk
 
 FILES_MAX = 100_000
-"""What one statement may name by wildcards: its list must fit into a job's record."""
+"""How many files one statement may name by wildcards: the list must fit into a job's record."""
 VISITED_MAX = 1_000_000
-"""How many names are looked at for that."""
+"""How many names are listed to find them."""
 
 SCHEMES = frozenset({"file", "s3"})
 
 
 class FoundFile(NamedTuple):
     name: str
-    """Relative to the location."""
+    """A name relative to the location."""
     bytes: int
 
 
@@ -54,15 +54,15 @@ Files = list[FoundFile]
 @dataclass(frozen=True)
 class Locations:
     files_directory: str | None
-    """None: statements have no local files."""
+    """None if statements may use no local files."""
     schemes: frozenset[str] = SCHEMES
     endpoints: tuple[str, ...] = ()
-    """Which AWS_ENDPOINTs statements may name, as `https://host:port`; `*` is any."""
+    """The AWS_ENDPOINTs that statements may name, as `https://host:port`; `*` is any."""
     has_implicit_credentials: bool = False
     """Whether AUTH=implicit lets a statement use the node's own credentials."""
 
     def __post_init__(self) -> None:
-        if self.files_directory is not None:  # a process that it is sent to may start elsewhere
+        if self.files_directory is not None:  # a process that receives it may have another working directory
             object.__setattr__(self, "files_directory", os.path.abspath(self.files_directory))
 
     def resolve(self, text: str) -> "Location":
@@ -80,7 +80,7 @@ class Locations:
             Directory(self.files_directory).make_root()
 
     def delete_unfinished(self, *, before_micros: int) -> None:
-        """Removes what writers that crashed have left in the directory for files."""
+        """Removes the files that crashed writers have left in the directory for files."""
         if self.files_directory is not None:
             Directory(self.files_directory).delete_unfinished(before_micros=before_micros)
 
@@ -94,7 +94,7 @@ class Locations:
         return Location(self, text, parsed.shown, Directory(self.files_directory), parts)
 
     def _below(self, parsed: LocationText) -> tuple[str | Pattern, ...]:
-        """The way from the directory for files, which may be written with its links or without."""
+        """The path from the directory for files, which may be written with its links or without."""
         assert self.files_directory is not None
         for root in (self.files_directory, os.path.realpath(self.files_directory)):
             above = tuple(part for part in root.split("/") if part)
@@ -131,7 +131,7 @@ class Location:
         self._directory = "/".join(str(part) for part in parts[:literal])
         self._wild = parts[literal:]
         self.text = text
-        """As it was written, secrets and all: for `resolve` alone."""
+        """The original text with its secrets: for `resolve` alone."""
         self.shown = shown
 
     def __repr__(self) -> str:
@@ -171,7 +171,9 @@ class Location:
             self._tree.delete([self._path(name) for name in names])
 
     def list(self) -> Iterator[Page]:
-        """Pages of the files below, names relative to the location; none that could not be opened."""
+        """Pages of the files below, names relative to the location; without those that could not be
+        opened.
+        """
         page: Page = []
         with self._told():
             for entry in walk(self._tree, self._directory):
@@ -186,7 +188,7 @@ class Location:
             yield page
 
     def expand(self, *, files_max: int = FILES_MAX) -> Files:
-        """The files that the location stands for, in the order of names; there is at least one."""
+        """The files that the location matches, in name order; there is at least one."""
         found = []
         with self._told():
             for entry in _matching(self._tree, self._directory, self._wild, self.shown):
@@ -198,7 +200,7 @@ class Location:
         return sorted(found)
 
     def refuse_links(self) -> None:
-        """Early, for a better answer: opening refuses them whatever was found here."""
+        """An early check for a better message: opening refuses links in any case."""
         if isinstance(self._tree, Directory):
             with self._told():
                 entry = self._tree.entry(self._directory)
@@ -206,7 +208,7 @@ class Location:
                 raise NoPermission(f'location "{self.shown}" is a symbolic link or a device')
 
     def _path(self, name: str) -> str:
-        """A name is taken as it is: no escapes, no wildcards."""
+        """A name is literal: no escapes, no wildcards."""
         for part in name.split("/") if name else ():
             if check_part(part, self.shown) == UNFINISHED:
                 raise InvalidParameter(f'"{name}" in location "{self.shown}" is not finished yet')
@@ -227,7 +229,9 @@ class Location:
 def _matching(
     tree: Tree, directory: str, parts: tuple[str | Pattern, ...], shown: str
 ) -> Iterator[TreeEntry]:
-    """Files alone; what would have to be followed or could not be shown is refused, not left out."""
+    """Plain files only; an entry that would have to be followed or could not be shown is refused, not
+    skipped.
+    """
     if not parts:
         yield _plain_file(tree, directory, shown)
         return

@@ -1,4 +1,4 @@
-"""How a lane remembers what its last group came to: a few bytes per member.
+"""How a lane stores the outcomes of its last group: a few bytes per member.
 
 Walk: `storage.sqlite` writes with `encode_outcomes` when it commits; both engines read with `decode_outcomes`
 when they settle.

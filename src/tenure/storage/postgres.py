@@ -63,7 +63,7 @@ def _places(count: int) -> bytes:
     return b", ".join([b"%b"] * count)
 
 
-# psycopg takes constant queries as bytes without composing them.
+# psycopg sends constant queries given as bytes without composing them.
 _COMMIT_GROUP = b"SELECT verdict, engine_micros, outcomes FROM commit_group(%s)" % _places(45)
 _CHECK = (
     b"SELECT c.at, f.status, f.at, f.key FROM clock c LEFT JOIN LATERAL failures(c.at, %s) f ON true"
@@ -110,7 +110,7 @@ class PostgresEngine:
         connection = self._connector.connect()
         try:
             with self._connector.translating(), connection.transaction():
-                # Two nodes that start at once take turns; so the second finds all done.
+                # Two nodes that start at once take turns, so the second finds everything created.
                 connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"tenure {schema}"])
                 create_tables(connection, schema)
         finally:
@@ -182,7 +182,7 @@ class PostgresEngine:
             "until": MAX_AT if query.until_at is None else query.until_at,
         }
         while True:
-            # One more than asked for, and all that share its timestamp: so a cut is seen.
+            # One more than requested, and all that share its timestamp: so a cut is noticed.
             found = _found(self._pool.run(_HISTORY, {**arguments, "limit": limit + 1}))
             cut = _cut(found, found.clock_at if query.until_at is None else query.until_at, limit)
             if cut is not None:
@@ -223,7 +223,7 @@ class PostgresEngine:
         return True
 
     def leave(self, lane: bytes) -> None:
-        """Nothing was taken."""
+        """`enter` took nothing."""
 
     def commit(self, group: Group) -> list[Outcome]:
         rows = self._link(group.lane).run(_COMMIT_GROUP, encode_group(group))
@@ -264,7 +264,7 @@ class PostgresEngine:
             ((cluster,),) = self._pool.run(_CLUSTER, {})
         except Unavailable:
             raise
-        except StoreError:  # not every database that speaks PostgreSQL has such a number, or tells it
+        except StoreError:  # not every database that speaks PostgreSQL has such a number or shows it
             cluster = "unknown"
         return StoreOrigin(f"cluster {cluster} database {database} schema {self._schema}")
 
@@ -275,18 +275,18 @@ class PostgresEngine:
 
 
 def create_tables(connection: StoreConnection, schema: str) -> None:
-    """Makes what is missing, and brings the functions up to date; refuses a newer format."""
+    """Creates what is missing, and updates the functions; refuses a newer format."""
     row = connection.execute("SELECT to_regclass('meta')::text").fetchone()
-    known = {} if row is None or row[0] is None else _meta(connection)
-    if int(known.get("format", FORMAT)) > FORMAT:
+    meta = {} if row is None or row[0] is None else _meta(connection)
+    if int(meta.get("format", FORMAT)) > FORMAT:
         raise NewerFormat(
-            f'the store in schema "{schema}" has format {known["format"]}; '
+            f'the store in schema "{schema}" has format {meta["format"]}; '
             f"this Tenure reads up to format {FORMAT}",
             hint="Upgrade Tenure on this node to the version of the others.",
         )
-    # Without rights to create anything a node can still use a store that is as it should be.
+    # Without the right to create, a node can still use a store that is complete.
     digest = hashlib.sha256((postgres_sql.TABLES + postgres_sql.FUNCTIONS).encode()).hexdigest()
-    if known.get("digest") == digest:
+    if meta.get("digest") == digest:
         return
     connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
     connection.execute(postgres_sql.TABLES.encode())

@@ -1,10 +1,10 @@
-"""What PostgreSQL's errors mean for a store: one table by SQLSTATE.
+"""The meaning of PostgreSQL's errors for a store: one table by SQLSTATE.
 
-No answer to a commit is the one case that matters: the commit may have landed or may land yet.
-`translate` is told (`awaiting`) and calls it Disconnected. An error that the server sent on a
-connection that lives on means that the statement was rolled back: nothing was changed.
+The one case that matters is a commit without an answer: it may have landed or may still land. The caller of
+`translate` says so (`awaiting`), and the error becomes Disconnected. An error that the server sent on a
+connection that stays open means that the statement was rolled back: nothing was changed.
 
-What libpq and the server say names hosts, users and databases, so it is private to the operator.
+Messages of libpq and the server name hosts, users and databases, so they are private to the operator.
 
 Walk: `postgres_session.Connector.translating` calls `translate` for every error of psycopg.
 """
@@ -53,7 +53,7 @@ _DENIED = re.compile(r"authentication failed|no password supplied|pg_hba\.conf|r
 def translate(error: psycopg.Error, text: str, *, is_broken: bool, awaiting: bool) -> TenureError:
     state = error.sqlstate
     if state is None:
-        if _DENIED.search(text):  # libpq gives no SQLSTATE for a failed connection attempt
+        if _DENIED.search(text):  # libpq has no SQLSTATE for a failed connection attempt
             return AccessDenied("the store refused the login", hint=_BY_STATE[0][2], private=text)
         is_broken = is_broken or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     is_broken = is_broken or error.diag.severity_nonlocalized in FATAL

@@ -5,8 +5,8 @@ another of the same wave writes. Within a wave the function may therefore check 
 and then make all writes at once, and still decide as if it had taken one member after the other.
 Waves are runs, not layers, so that commit timestamps follow the order of the members.
 
-Arrays travel in PostgreSQL's binary form with fixed types: psycopg would choose the type of an
-array by its content, and each choice would be a statement to prepare anew.
+Arrays travel in PostgreSQL's binary form with fixed types: psycopg would choose the type of an array by its
+content, and each choice would be another statement to prepare.
 
 Walk: `storage.postgres` calls `encode_group`, `encode_reads` and `head_bounds`; `storage.postgres_listener`
 calls `decode_heads`; pure.
@@ -115,13 +115,13 @@ def encode_group(group: Group) -> list[object]:
 
 
 def encode_heads(heads: Iterable[bytes]) -> str:
-    """What a signal says of a group: the heads it may have written to, or nothing where they are too many."""
+    """The text of a signal: the heads that the group may have written to, or nothing if they are too many."""
     distinct = set(heads)
     return b"".join(distinct).hex() if len(distinct) <= HEADS_MAX else ""
 
 
 def decode_heads(told: str) -> list[bytes] | None:
-    """None: anything may have been written."""
+    """None: any head may have been written to."""
     heads = bytes.fromhex(told)
     return [heads[at : at + HEAD_BYTES] for at in range(0, len(heads), HEAD_BYTES)] or None
 
@@ -137,7 +137,7 @@ def _columns(rows: Sequence[tuple[object, ...]], kinds: str) -> list[object]:
 
 
 def _wave_ends(members: Sequence[Commit]) -> list[object]:
-    """For each wave how many members, points, absent keys, spans, guards and writes came up to its end."""
+    """For each wave the number of members, points, absent keys, spans, guards and writes up to its end."""
     ends = wave_ends(members)
 
     def counted(sizes: Iterable[int]) -> Int8Array:
@@ -181,7 +181,7 @@ class _Wave:
             else:
                 self._spans.append(_span_of(write.key[: write.key_stamp.offset]))
         self._keys.sort()
-        # Removals change what others see in ways not worth telling apart: they go alone.
+        # Removals go alone: their effects on other members are not worth telling apart.
         self._is_closed = bool(member.removals)
 
     def touches(self, member: Commit) -> bool:
@@ -199,7 +199,7 @@ class _Wave:
 
 
 def _spans_touched(member: Commit) -> Iterable[tuple[bytes, bytes]]:
-    """Closed intervals; a half-open span is taken a little too wide, which costs a wave at most."""
+    """Closed intervals; a half-open span is widened a little, which costs a wave at most."""
     for key in (*member.points, *member.absent):
         yield key, key
     yield from member.spans

@@ -1,8 +1,8 @@
 """The change signal on PostgreSQL: LISTEN on a connection of its own, in a task of its own.
 
-The task starts with the first subscriber, connects again by itself with growing pauses, and wakes
-everybody once after that, because something may have been committed while nobody listened. A
-signal is a hint: who waits for one also polls, slowly.
+The task starts with the first subscriber, reconnects by itself with growing pauses, and then wakes all
+subscribers once, because commits may have happened while it was disconnected. A signal is a hint: subscribers
+also poll, slowly.
 
 Walk: `PostgresEngine.subscribe` -> `NotifyListener.subscribe`; the exclusive section notifies.
 """
@@ -20,7 +20,7 @@ from tenure.storage.postgres_session import Connector, StoreConnection
 from tenure.storage.signals import Signals
 
 LISTEN_SECONDS = 5.0
-"""How long the listener waits at a time; only a lost wake-up at closing makes this felt."""
+"""How long the listener waits at a time; only a wake-up that is lost at closing makes this noticeable."""
 RECONNECT_PAUSES = Pauses(0.1, 5.0, spread=0.1)
 
 
@@ -60,7 +60,7 @@ class NotifyListener:
 
     def _listen(self, connection: StoreConnection) -> None:
         connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
-        self._signals.wake()  # something may have been committed while nobody listened
+        self._signals.wake()  # commits may have happened while it was disconnected
         while not self._closing.is_set():
             for notify in connection.notifies(timeout=LISTEN_SECONDS, stop_after=1):
                 self._signals.wake(decode_heads(notify.payload))

@@ -1,6 +1,6 @@
 """The start-up probe: does this database keep the rules that the section rests on?
 
-* What is committed is on disk: fsync and synchronous_commit are on.
+* Commits are on disk: fsync and synchronous_commit are on.
 * Isolation is READ COMMITTED, and a statement that follows a lock, in one function, sees what the
   lock waited for. Tried out with two connections:
 
@@ -9,9 +9,9 @@
       A: change the value; COMMIT
       B:                        must answer the new value
 
-Databases that speak PostgreSQL's protocol and fail this would lose updates without a word.
+Databases that speak PostgreSQL's protocol and fail this would lose updates silently.
 
-A node needs no more than a schema of its own. An account that may do more than that is warned of: who
+A node needs no more than a schema of its own. The log warns of an account with more rights: an attacker who
 takes over the node would take over the database server too.
 
 Walk: `storage.postgres` calls `probe` when it opens the store.
@@ -28,7 +28,7 @@ from tenure.storage.postgres_session import Connector, StoreConnection
 
 POLL_SECONDS = 0.001
 POLLS_MAX = 3000
-"""About three seconds; B is seen waiting within a few milliseconds on a database in health."""
+"""About three seconds; on a healthy database B is seen waiting within a few milliseconds."""
 
 _OLD, _NEW = 1, 2
 
@@ -70,7 +70,7 @@ def probe(connector: Connector, env: Env) -> None:
 
 
 def excessive_rights(connection: StoreConnection) -> list[str]:
-    """A superuser is a member of every role: then that says it all."""
+    """A superuser is a member of every role, so nothing else is listed."""
     attributes = [name for (name,) in connection.execute(_ATTRIBUTES)]
     if "SUPERUSER" in attributes:
         return ["SUPERUSER"]
@@ -128,7 +128,7 @@ def _await_blocked(first: StoreConnection, second: StoreConnection, env: Env) ->
 
 
 def _answer(connection: StoreConnection) -> int | None:
-    # Not by libpq: its own waiting holds the interpreter, and with it all threads of the process.
+    # Not by libpq: its wait holds the GIL, and with it all threads of the process.
     while connection.pgconn.is_busy():
         select.select([connection.pgconn.socket], [], [])
         connection.pgconn.consume_input()

@@ -3,9 +3,8 @@
 The first row of every answer is (threshold mark, clock, cleaned mark), the rest are revisions;
 without parallel plans, which sessions turn off, an Append runs its parts in order.
 
-A read at T walks `live` in key order and looks into `past` only for keys that changed after T.
-What changed, and histories, go by the (head, at) indexes; `postgres_sql` says how the planner is
-brought to use them.
+A read at T walks `live` in key order and looks into `past` only for keys that changed after T. Reads of
+changes and histories use the (head, at) indexes; `postgres_sql` says how the planner is made to use them.
 
 Walk: `storage.postgres` runs these on its pool.
 """
@@ -91,7 +90,7 @@ def _of_head(table: str) -> str:
     ORDER BY r.at FETCH FIRST (%(limit)b) ROWS WITH TIES)"""
 
 
-# Every key that has a revision has a row in `live`: so that says which keys there are.
+# Every key that has a revision has a row in `live`, so `live` lists all keys.
 REVISIONS = f"""{_HEADER} (
     WITH page AS MATERIALIZED (
         SELECT l.key, l.at, l.value FROM live l WHERE l.key >= %(lo)b AND l.key < %(hi)b

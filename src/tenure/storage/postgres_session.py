@@ -4,14 +4,14 @@
     Link        one connection for one purpose, made anew when it broke
     Pool        connections for reads
 
-Whoever waits here, for an answer, a connection or a place in line, asks its thread's check ten times a
-second. If that raises, the connection is closed: what comes on it now belongs to nobody. So a statement ends
-when it is canceled or its time is up, though the server hangs. Only a commit that was sent is waited for a
-little longer.
+A thread that waits here, for an answer, a connection or a place in line, calls its check ten times a second.
+If the check raises, the connection is closed, so that a late answer cannot reach another statement. So a
+statement ends when it is canceled or its time is up, even if the server hangs. Only a commit that was sent is
+waited for a little longer.
 
 Errors are translated here, on the way out of every use of a connection, by `postgres_errors`.
 
-Walk: `storage.postgres`, its probe and its listener use these; nobody else knows psycopg.
+Walk: `storage.postgres`, its probe and its listener use these; no other module imports psycopg.
 """
 
 import select
@@ -44,15 +44,16 @@ Rows: TypeAlias = list[tuple[Any, ...]]
 Arguments: TypeAlias = Mapping[str, object] | Sequence[object]
 
 STATEMENT_SECONDS = 60
-"""Bounds a section: the largest commit takes a few seconds, a stalled server must not take more."""
+"""Bounds a section: the largest commit takes a few seconds, and a stalled server must not take longer."""
 LOCK_SECONDS = 30
-"""Bounds the queue before a section; half of the former, so the cause is told apart."""
+"""Bounds the queue before a section; half of the former, so that the two causes can be told apart."""
 IDLE_IN_TRANSACTION_SECONDS = 10
 """No transaction of ours waits for its client, except while the probe runs."""
 CONNECT_SECONDS = 5
 COMMIT_GRACE_SECONDS = 0.5
-"""How much longer a commit that was sent is waited for when its statement is to end: mostly it is about to be
-decided, and an outcome is better than none."""
+"""How much longer a sent commit is waited for when its statement must end: mostly it is about to be decided,
+and a known outcome is better than an unknown one.
+"""
 POOL_WAIT_SECONDS = 30.0
 
 _NETWORK: dict[str, str | int] = {
@@ -86,7 +87,7 @@ _CONFIGURE = "SELECT set_config(s.name, s.value, false) FROM unnest(%s::text[], 
 
 
 class StoreConnection(psycopg.Connection[tuple[Any, ...]]):
-    """One whose waits ask the check of their thread."""
+    """A connection whose waits call the check of their thread."""
 
     def wait(
         self, gen: Generator[Any, Any, Any], interval: float = LOOK_SECONDS, timeout: float | None = None
@@ -96,7 +97,7 @@ class StoreConnection(psycopg.Connection[tuple[Any, ...]]):
 
 
 def _checking(gen: Generator[Any, Any, Any], check: Check) -> Generator[Any, Any, Any]:
-    """The same exchange with the server, with a check whenever nothing came for a moment."""
+    """The same exchange with the server, with a check whenever nothing arrived for a moment."""
     wanted = next(gen)
     while True:
         ready = yield wanted
@@ -109,11 +110,11 @@ def _checking(gen: Generator[Any, Any, Any], check: Check) -> Generator[Any, Any
 
 
 class Connector:
-    """Knows where the database is and how our sessions are set; never shows the password."""
+    """Knows the database's address and the settings of our sessions; never shows the password."""
 
     def __init__(self, dsn: str, schema: str) -> None:
-        given = _parse(dsn)
-        self._options = {**_NETWORK, "sslmode": default_sslmode(given), **given}
+        options = _parse(dsn)
+        self._options = {**_NETWORK, "sslmode": default_sslmode(options), **options}
         self._password = str(self._options.get("password") or "")
         self._settings = {**_SETTINGS, "search_path": f'"{schema}", pg_temp'}
 
@@ -144,7 +145,7 @@ class Connector:
             if self._password:
                 text = text.replace(self._password, "********")
             if connection is not None and error.diag.severity_nonlocalized in FATAL:
-                connection.close()  # the server has, but we would learn it only at the next use
+                connection.close()  # the server has closed it, but we would notice only at the next use
             is_broken = connection is not None and connection.closed
             raise translate(error, text, is_broken=is_broken, awaiting=awaiting) from error
 
@@ -161,15 +162,15 @@ def _parse(dsn: str) -> dict[str, Any]:
 
 
 def default_sslmode(options: Mapping[str, Any]) -> str:
-    """What counts where the connection string says nothing: over a network, certificate and name are
-    checked. libpq's own default would take any certificate, and none.
+    """The mode if the connection string names none: over a network, certificate and name are checked. libpq's
+    own default would accept any certificate, and a connection without one.
     """
     hosts = str(options.get("host") or options.get("hostaddr") or "").split(",")
     return "prefer" if all(map(_is_this_machine, hosts)) else "verify-full"
 
 
 def _is_this_machine(host: str) -> bool:
-    """As written: a name is not looked up, as who answers for it may not be asked."""
+    """Judged by the text: the name is not resolved, as the resolver may not be trusted."""
     if host in ("", "localhost") or host.startswith(("/", "@")):
         return True
     try:
@@ -195,14 +196,14 @@ class _ByteaArrayDumper(Dumper):
 
 
 def _register(connection: StoreConnection) -> None:
-    # Every int is a bigint: the type must not depend on the value, or nothing stays prepared.
+    # Every int is a bigint: the type must not depend on the value, or no statement stays prepared.
     connection.adapters.register_dumper(int, Int8BinaryDumper)
     connection.adapters.register_dumper(Int8Array, _Int8ArrayDumper)
     connection.adapters.register_dumper(ByteaArray, _ByteaArrayDumper)
 
 
 def is_alive(connection: StoreConnection) -> bool:
-    """Whether an idle connection seems usable; an idle one with something to read was shut down."""
+    """Whether an idle connection seems usable; an idle one with data to read was closed by the server."""
     if connection.closed:
         return False
     poll = select.poll()
@@ -229,8 +230,8 @@ class Link:
         self._is_closed = False
 
     def run(self, query: bytes, arguments: Arguments) -> Rows:
-        """Runs a statement that changes something: Disconnected if no answer came, Abandoned if it was not
-        waited for.
+        """Runs a statement that changes something. Raises Disconnected if no answer came, Abandoned if the
+        caller stopped waiting.
         """
         with self._lock:
             connection = self._connected()
@@ -263,7 +264,7 @@ class Link:
 
 
 def _abandoning(check: Check, *, was_sent: bool = True) -> Check:
-    """What a check raises, as the store's error that it is to those who commit together."""
+    """Wraps what a check raises in a store error, for the other members of the group."""
     if check is unchecked:
         return unchecked
 
@@ -279,7 +280,7 @@ def _abandoning(check: Check, *, was_sent: bool = True) -> Check:
 
 
 class Pool:
-    """Up to `size` connections; who comes when all are in use waits in line."""
+    """Up to `size` connections; callers wait in line while all are in use."""
 
     def __init__(self, connector: Connector, env: Env, size: int) -> None:
         self._connector = connector
@@ -299,7 +300,7 @@ class Pool:
             except Unavailable:
                 if not connection.closed:
                     raise  # the database is there and answered: too busy, too slow
-            self._drop_idle()  # whatever killed one has most likely killed them all
+            self._drop_idle()  # the cause has most likely broken them all
             return self._try(self._connect(), query, arguments)
 
     def _connect(self) -> StoreConnection:
@@ -311,7 +312,7 @@ class Pool:
                 return run(connection, query, arguments)
         finally:
             if connection.pgconn.transaction_status != pq.TransactionStatus.IDLE:
-                connection.close()  # it was not waited for: its answer may still come
+                connection.close()  # the caller stopped waiting: its answer may still come
             self._give_back(connection)
 
     @contextmanager
@@ -351,7 +352,7 @@ class Pool:
                 if not has_turn:
                     self._waiting.remove(place)
             if has_turn:
-                self._pass_on()  # it came at the last moment
+                self._pass_on()  # the turn came at the last moment
             raise
 
     def _take(self) -> StoreConnection:

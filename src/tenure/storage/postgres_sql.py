@@ -1,11 +1,11 @@
 """The tables and functions of the PostgreSQL engine.
 
-Names are bare: every session has the engine's schema as its search path. Plans are held still
-by the session's planner settings (see `postgres_session`): nested loops over index scans, which
-is the right plan for every statement here, whatever the statistics say that day.
+Names are bare: every session has the engine's schema as its search path. The session's planner settings fix
+the plans (see `postgres_session`): nested loops over index scans, which is the right plan for every statement
+here, regardless of the statistics.
 
     heads(first, beyond)    the heads that exist in a span, one index probe each
-    failures(...)           what is wrong with the reads of some commits, set-based
+    failures(...)           why the reads of some commits do not hold, set-based
     remove(...)             one removal
     commit_group(...)       the section
     settle(...), push_clock(...)
@@ -20,9 +20,9 @@ Three things are written for the planner:
 
 Invariant (I2): a commit whose spans hold a revision newer than its `read_at` writes nothing.
 Invariant (I4): the deadline is compared with the final commit timestamp, strictly.
-Invariant (absent): a commit writes nothing if a key that it counts on being absent has a row.
-Invariant (I8): exactly the revisions at the excused timestamps are excused; below an excused
-revision, `past` is searched for a stranger's.
+Invariant (absent): a commit writes nothing if a key that it requires to be absent has a row.
+Invariant (I8): exactly the revisions at the excused timestamps are excused; below an excused revision, `past`
+is searched for a revision of another transaction.
 
 Walk: `storage.postgres` creates `TABLES` and `FUNCTIONS`, and calls the functions with arrays.
 """

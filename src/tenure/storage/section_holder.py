@@ -1,8 +1,8 @@
 """Which process has SQLite's section, and whether it is stopped: for the log, where commits wait for long.
 
 A process that is stopped inside the section (SIGSTOP, a debugger, a frozen container) keeps the file lock
-until it goes on or dies. Nobody may take the lock from it, as it may be about to write. So the others say in
-their logs which process it is.
+until it continues or dies. No other process may take the lock, as the holder may be about to write. So the
+others name the holder in their logs.
 
 Linux lists file locks in /proc/locks, with the process and the inode. Where there is no such list, or the
 process belongs to another container, the holder is not known.
@@ -18,7 +18,7 @@ from tenure.storage.turnstile import QUEUE_SUFFIX, SECTION_SUFFIX
 
 PROC = Path("/proc")
 STOPPED_STATES = frozenset("Tt")
-"""Of /proc/PID/stat: stopped by a signal, or by a debugger."""
+"""States in /proc/PID/stat: stopped by a signal, or by a debugger."""
 
 
 class Holder(NamedTuple):
@@ -32,8 +32,8 @@ class Holder(NamedTuple):
 
 
 def find_holder(path: str, proc: Path = PROC) -> Holder | None:
-    """The process that has the section of the store at `path`; else one that stands before all others in
-    the queue; None if that is not known.
+    """The process that has the section of the store at `path`, or else the first one in the queue; None if
+    that is not known.
     """
     for suffix in (SECTION_SUFFIX, QUEUE_SUFFIX):
         pid = _pid_with_lock(path + suffix, proc)
@@ -49,7 +49,7 @@ def _pid_with_lock(path: str, proc: Path) -> int | None:
     except OSError:
         return None
     for line in lines:
-        # "1: FLOCK  ADVISORY  WRITE 712 08:01:1835013 0 EOF"; those who wait have "->" after the number.
+        # "1: FLOCK ADVISORY WRITE 712 08:01:1835013 0 EOF"; waiters have "->" after the number.
         fields = line.split()
         if len(fields) > 5 and fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode:
             pid = int(fields[4])
@@ -59,7 +59,7 @@ def _pid_with_lock(path: str, proc: Path) -> int | None:
 
 def _state(pid: int, proc: Path) -> str:
     try:
-        # "712 (name of the program) T ...": the name may hold anything.
+        # "712 (name of the program) T ...": the name may contain anything.
         return (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
     except (OSError, IndexError):
         return ""

@@ -1,12 +1,12 @@
 """The turn of one SQLite connection in the section: among the threads of its process, then among processes.
 
     try_enter   never waits: False if another thread or process has the section, or queues for it
-    enter       waits in the kernel, where nothing can interrupt a thread
-    leave       by the thread that has entered
+    enter       waits in a system call that cannot be interrupted
+    leave       called by the thread that has entered
 
 A statement must be able to stop while it waits, so its thread only tries; a thread that serves no single
-statement enters (`kv.commits`). How long that one waits can be seen from other threads: the engine's poller
-looks at `waits_since` and says in the log which process it waits for.
+statement enters (`kv.commits`). Other threads can see how long that one waits: the engine's poller looks at
+`waits_since` and logs which process it waits for.
 
 Walk: `storage.sqlite` gives one to each of its writers; it calls `storage.turnstile`.
 """
@@ -21,10 +21,10 @@ class SectionTurn:
         self._turnstile = turnstile
         self._lock = env.lock()
         self._is_taken = False
-        """By a thread of this process, which has the section or waits for it."""
+        """Taken by a thread of this process, which has the section or waits for it."""
         self._freed = env.event()
         self.waits_since: float | None = None
-        """Since when a thread has waited in the kernel, on the monotonic clock."""
+        """Since when a thread has waited in the system call, on the monotonic clock."""
 
     def try_enter(self) -> bool:
         if not self._take():

@@ -1,10 +1,10 @@
-"""Who wants to be told of commits, and of which: the change signal inside a process.
+"""The change signal inside a process: which subscribers are told of which commits.
 
-A commit names the heads (tenant, table, index) that it wrote to, and only those are woken whose spans hold
-keys with such a head. Who looks for commits of other processes asks where anybody wants to hear of them
-(`bounds`); where it is not known what was written, everybody is woken.
+A commit names the heads (tenant, table, index) that it wrote to, and only those subscribers are woken whose
+spans hold keys with such a head. The poller for commits of other processes reads the spans that have
+subscribers (`bounds`). If the written heads are not known, all subscribers are woken.
 
-Invariant (signal-misses-none): whoever asked for a span that a commit of this process wrote to is woken.
+Invariant (signal-misses-none): a commit of this process wakes every subscriber of a span that it wrote to.
 
 Walk: `Engine.subscribe` -> `Signals.subscribe`; the engine calls `wake` after each commit.
 """
@@ -21,7 +21,7 @@ Wake = Callable[[], None]
 class _Subscriber(NamedTuple):
     wake: Wake
     bounds: tuple[tuple[bytes, bytes], ...]
-    """Of each span: the head of its first key, and its end. Empty: wants to be told of everything."""
+    """For each span the head of its first key, and its end. Empty: every commit wakes the subscriber."""
 
     def wants(self, heads: Collection[bytes]) -> bool:
         return not self.bounds or any(first <= head < end for head in heads for first, end in self.bounds)
@@ -31,7 +31,7 @@ class Signals:
     def __init__(self, env: Env) -> None:
         self._lock = env.lock()
         self._subscribers: tuple[_Subscriber, ...] = ()
-        """Never changed in place: to wake them needs no lock."""
+        """Never changed in place: waking needs no lock."""
 
     def subscribe(self, wake: Wake, spans: Sequence[tuple[bytes, bytes]] = ()) -> Callable[[], None]:
         subscriber = _Subscriber(wake, tuple((lo[:HEAD_BYTES], hi) for lo, hi in spans))
@@ -44,11 +44,11 @@ class Signals:
             self._subscribers = tuple(each for each in self._subscribers if each is not subscriber)
 
     def bounds(self) -> set[tuple[bytes, bytes]]:
-        """The spans that anybody wants to be told of: the head of the first key of each, and its end."""
+        """The spans that have subscribers: the head of the first key of each, and its end."""
         return {each for subscriber in self._subscribers for each in subscriber.bounds}
 
     def wake(self, heads: Collection[bytes] | None = None) -> None:
-        """After a commit that wrote keys with these heads; None: nobody knows which."""
+        """Called after a commit that wrote keys with these heads; None if the heads are not known."""
         for subscriber in self._subscribers:
             if heads is None or subscriber.wants(heads):
                 subscriber.wake()

@@ -79,8 +79,9 @@ WAL_PAGES_LAST = 512
 """2 MiB: commits wait while no more than about this is moved, a few milliseconds."""
 
 CHECKPOINT_PASSES_MAX = 4
-"""Each pass finds what came during the one before, which is less; a disk that is too slow for that
-must not keep the checkpointer at it for ever."""
+"""Each pass finds what came during the one before, which is less; a disk that is too slow for that must not
+keep the checkpointer busy for ever.
+"""
 
 __all__ = ["MEMORY", "SqliteEngine"]
 
@@ -102,7 +103,7 @@ class SqliteEngine:
         self._failure: StoreError | None = None
         self._urgent_lanes: set[bytes] = set()
         self._lanes: set[bytes] = set()
-        """Those of this process: what comes by others is somebody else's."""
+        """Lanes of this process; all other lanes belong to other processes."""
         self._turns: list[SectionTurn] = []
         self._entered: set[bytes] = set()
         """Lanes whose next group has the section."""
@@ -113,7 +114,7 @@ class SqliteEngine:
         self._readers: deque[_Connection] = deque()
         self._opened: list[_Connection] = []
         self.is_new = path == MEMORY
-        """Whether there was none before."""
+        """Whether the store was created by this open."""
         try:
             with self._translated():
                 self._open()
@@ -162,11 +163,11 @@ class SqliteEngine:
     def clock_at(self) -> Timestamp:
         return self._read(sqlite_reads.clock_at)
 
-    def _read(self, read: Callable[..., T], *asked: object) -> T:
-        """For reads whose statements are snapshots by themselves. `get` has the same written out."""
+    def _read(self, read: Callable[..., T], *arguments: object) -> T:
+        """Runs a read whose statements are snapshots by themselves. `get` has the same code inline."""
         reader = self._borrow()
         try:
-            return read(reader.execute, *asked)
+            return read(reader.execute, *arguments)
         except apsw.Error as error:
             raise self._translate(error) from error
         finally:
@@ -266,7 +267,7 @@ class SqliteEngine:
                 execute, group.members, clock_at=clock_at, wall_at=group.wall_at
             )
             if not any(outcome.status is CommitStatus.COMMITTED for outcome in outcomes):
-                execute("ROLLBACK", ())  # an fsync would tell nobody anything
+                execute("ROLLBACK", ())  # nothing changed, so an fsync would be wasted
                 return outcomes
             execute("UPDATE clock SET at = ?", (clock_at,))
             execute(_SET_LANE, (group.seq, encode_outcomes(outcomes), group.lane))
@@ -298,7 +299,8 @@ class SqliteEngine:
         self._urgent_lanes.discard(lane)
 
     def push_clock(self, at: Timestamp) -> Timestamp:
-        # A statement reads at `at`: it can be canceled while another process has the section.
+        # The caller is a statement that reads at `at`: it can be canceled while another process has the
+        # section.
         return abandonable(self._env, "push the clock", lambda: self._push_clock(at))
 
     def _push_clock(self, at: Timestamp) -> Timestamp:
@@ -371,8 +373,8 @@ class SqliteEngine:
                 if pages - moved <= WAL_PAGES_LAST:
                     break
                 moved = pages
-            # Commits add to it all the time, so it would never start over and only grow: the little
-            # that came during the last pass is moved while they wait.
+            # Commits add to it all the time, so it would never start over and only grow: the little that came
+            # during the last pass is moved while they wait.
             with self._checkpointer.passing():
                 self._checkpointer.move_wal()
 
@@ -403,8 +405,8 @@ class SqliteEngine:
 
 
 class _Connection:
-    """An apsw connection, its one cursor, and what must be held to use it: a turn where other processes
-    use the file too, else a lock.
+    """An apsw connection, its one cursor, and what must be held to use it: a turn where other processes use
+    the file too, else a lock.
     """
 
     def __init__(
@@ -424,7 +426,7 @@ class _Connection:
         try:
             pages, _ = self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.BusyError:
-            return 0  # another process is at it
+            return 0  # another process is checkpointing
         return pages
 
     def passing(self) -> AbstractContextManager[object]:
@@ -445,7 +447,7 @@ class _Connection:
 
 
 def _create(path: str) -> bool:
-    """Makes the file for its owner alone, unless it is there."""
+    """Creates the file with access for its owner alone, unless it exists."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     try:
         os.close(os.open(path, flags | os.O_EXCL, 0o600))
@@ -467,7 +469,7 @@ def _heads_written(members: Sequence[Commit], outcomes: Sequence[Outcome]) -> se
 def _lane_row(
     execute: Execute, lane: bytes, closed: type[TenureError]
 ) -> tuple[int, bytes | None, Timestamp]:
-    """What a lane's last group was and came to, with the store clock."""
+    """A lane's last group and its outcomes, with the store clock."""
     rows = execute("SELECT seq, outcomes, (SELECT at FROM clock) FROM lane WHERE id = ?", (lane,))
     if not rows:
         raise closed("the node that sent this commit was declared dead: its lane is closed")

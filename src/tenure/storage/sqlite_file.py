@@ -1,7 +1,7 @@
-"""The file of a SQLite store: how it is opened, known as ours, and laid out.
+"""The file of a SQLite store: how it is opened, recognized and laid out.
 
-Several processes may open a new file at the same moment. Each looks at it, switches it to WAL, which is for
-good, and the first to get into the section lays it out.
+Several processes may open a new file at the same moment. Each inspects it and switches it to WAL, which is
+permanent. The first one to get into the section creates the tables.
 
 Walk: `SqliteEngine` -> `inspect`, `connect`, `lay_out`; `SqliteEngine.copy_to` -> `copy_file`.
 """
@@ -22,16 +22,16 @@ APPLICATION_ID = 0x54454E55
 """Marks the file as ours in SQLite's header ("TENU")."""
 
 BUSY_MILLISECONDS = 10_000
-"""Our own writers queue at the turnstile; this is for strangers, such as a sqlite3 shell."""
+"""Our own writers queue at the turnstile; this timeout is for other programs, such as a sqlite3 shell."""
 
 SWITCH_SECONDS = 0.005
-"""Between two attempts to switch a new file to WAL."""
+"""The pause between two attempts to switch a new file to WAL."""
 
 CACHE_KIB = 8_192
 """Page cache per connection; a node has about ten of them."""
 
 WAL_PAGES_MAX = 16_384
-"""64 MiB: where a commit checkpoints by itself because no checkpointer has kept up."""
+"""64 MiB: a commit checkpoints by itself at this size, if no checkpointer has kept up."""
 
 SCHEMA = """
 CREATE TABLE clock (at INTEGER NOT NULL);
@@ -56,7 +56,7 @@ def connect(path: str, env: Env, vfs: str | None, *, query_only: bool) -> apsw.C
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0)
-    connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)  # no other file is ever reached through this one
+    connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)  # no other file can be attached to this connection
     connection.convert_binding = _as_array
     if path != MEMORY:
         _switch_to_wal(connection, env)
@@ -68,7 +68,7 @@ def connect(path: str, env: Env, vfs: str | None, *, query_only: bool) -> apsw.C
 
 
 def _switch_to_wal(connection: apsw.Connection, env: Env) -> None:
-    """Of those who do it at the same moment all but one are told at once that the file is busy."""
+    """If several processes switch at the same moment, all but one are told at once that the file is busy."""
     until = env.monotonic() + BUSY_MILLISECONDS / 1000
     while True:
         try:
@@ -81,23 +81,23 @@ def _switch_to_wal(connection: apsw.Connection, env: Env) -> None:
 
 
 def _as_array(cursor: apsw.Cursor, number: int, value: Any) -> Any:
-    """What SQLite cannot bind by itself: many keys as one value."""
+    """Binds many keys as one value, which SQLite cannot do by itself."""
     return apsw.carray(value)
 
 
 def inspect(path: str, vfs: str | None) -> None:
-    """Refuses a file that is not ours before anything of it is changed, its journal mode included."""
+    """Refuses a file that is not a store before anything in it is changed, its journal mode included."""
     connection = apsw.Connection(path, vfs=vfs)
     try:
         connection.set_busy_timeout(BUSY_MILLISECONDS)
-        connection.execute("BEGIN")  # one moment: another process may be laying it out right now
+        connection.execute("BEGIN")  # one snapshot: another process may be creating the tables right now
         _is_empty(lambda statement, values: connection.execute(statement, values).fetchall(), path)
     finally:
         connection.close()
 
 
 def lay_out(execute: Execute, path: str) -> None:
-    """Creates the tables in an empty file; two processes may come at once, hence in the section."""
+    """Creates the tables in an empty file; inside the section, as two processes may come at once."""
     if _is_empty(execute, path):
         execute(SCHEMA, ())
         execute(f"PRAGMA application_id = {APPLICATION_ID:d}", ())
@@ -105,7 +105,7 @@ def lay_out(execute: Execute, path: str) -> None:
 
 
 def copy_file(source: apsw.Connection, path: str) -> None:
-    """Copies a store, WAL and all, as of one moment, to a file that is not there yet.
+    """Copies a store with its WAL, as of one moment, to a file that does not exist yet.
 
     In one step: between two, commits of other processes would make SQLite begin again, for ever.
     """

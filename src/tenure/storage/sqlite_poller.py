@@ -1,10 +1,10 @@
-"""Looks now and then for what other processes do to a SQLite store.
+"""Polls for the commits of other processes to a SQLite store.
 
-    `data_version` has changed ──► lanes of others have moved? ──► which heads changed ──► wakes who listens
+    `data_version` has changed ──► lanes of others have moved? ──► which heads changed ──► wakes subscribers
     a writer of this process has waited for long ──► the log says which process has the section
 
-This process's own commits wake without it. A lost signal is harmless, so an error of SQLite is skipped here:
-reads and commits report it.
+This process's own commits wake subscribers directly. A lost signal is harmless, so an error of SQLite is
+ignored here: reads and commits report it.
 
 Walk: `storage.sqlite` spawns `run` with the first subscription; it calls `storage.signals` and
 `storage.section_holder`.
@@ -24,14 +24,15 @@ from tenure.storage.signals import Signals
 from tenure.storage.sqlite_section import Execute
 
 POLL_SECONDS = 0.004
-"""How often another process's commits are looked for: half of the 8 ms they may take to show."""
+"""The poll interval: half of the 8 ms that another process's commit may take to be noticed."""
 
 QUICK_POLL_SECONDS, QUICK_POLLS = 0.001, 50
-"""And how often, and how many times, after one that somebody here wants to hear of: who changes the schema
-and who takes the change in wait for each other several times."""
+"""The shorter interval, and the number of polls, after a commit with subscribers here: a node that changes
+the schema and the nodes that take the change in wait for each other several times.
+"""
 
 WAIT_SECONDS_TOLD, TOLD_EVERY_SECONDS = 2.0, 10.0
-"""After so long a wait for the section the log says who has it, and how often it says so again."""
+"""After so long a wait for the section the log names its holder, and repeats that at this interval."""
 
 _LANES = "SELECT id, seq FROM lane"
 
@@ -58,11 +59,11 @@ class SqlitePoller:
         self._lanes = lanes
         self._turns = turns
         self._told_at: float | None = None
-        """When the log last said who has the section."""
+        """When the log last named the holder of the section."""
 
     def run(self, closing: Event) -> None:
         execute = self._execute
-        version, others, seen_at, quick_left = None, None, ZERO_AT, 0
+        version, lanes, polled_at, quick_left = None, None, ZERO_AT, 0
         while not closing.wait(QUICK_POLL_SECONDS if quick_left else POLL_SECONDS):
             quick_left = max(0, quick_left - 1)
             self._tell_waits()
@@ -70,17 +71,18 @@ class SqlitePoller:
                 ((now,),) = execute("PRAGMA data_version", ())
                 if now == version:
                     continue
-                # In this order: a commit up to this clock is seen in what follows, and by who listens later.
+                # In this order: a commit up to this clock is seen in what follows, and by subscribers that
+                # come later.
                 clock_at = sqlite_reads.clock_at(execute)
                 of_others = [row for row in execute(_LANES, ()) if row[0] not in self._lanes]
                 heads = (
-                    sqlite_reads.changed(execute, self._signals.bounds(), seen_at)
-                    if of_others != others
+                    sqlite_reads.changed(execute, self._signals.bounds(), polled_at)
+                    if of_others != lanes
                     else None
                 )
             except apsw.Error:
                 continue
-            version, others, seen_at = now, of_others, clock_at
+            version, lanes, polled_at = now, of_others, clock_at
             if heads is not None:
                 self._signals.wake(heads)
             if heads:

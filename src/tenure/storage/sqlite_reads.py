@@ -17,9 +17,11 @@ from tenure.storage.sqlite_section import Execute, heads
 UNLIMITED = 1 << 48
 
 HEADS_MAX = 16
-"""Of a span that is listened to: what has more of them counts as changed, which costs one look."""
+"""The most heads looked at in a subscribed span: a span with more counts as changed, which costs one needless
+look.
+"""
 
-# Scalar subqueries throughout: the same as joins costs SQLite three times as much.
+# Scalar subqueries throughout: joins cost SQLite three times as much.
 _CLOCK_AND_MARKS = (
     "(SELECT at FROM clock), (SELECT value FROM live WHERE key = ?2), (SELECT value FROM live WHERE key = ?3)"
 )
@@ -87,17 +89,17 @@ def _clock_and_marks(execute: Execute, guard: Guard) -> tuple[Timestamp, Timesta
 
 
 def get(execute: Execute, key: bytes, guard: Guard, at: Timestamp | None) -> ReadResult:
-    """Reads one key by statements that are each a whole answer of one snapshot, or none.
+    """Reads one key by statements each of which is a complete answer from one snapshot, or none.
 
-    A revision younger than `at` says that the one visible then, if any, is in `past`; it can
-    leave there only below a mark, and the marks come with it.
+    If the newest revision is younger than `at`, the one visible then, if any, is in `past`. It can leave
+    there only below a mark, and the marks are read with it.
     """
-    asked = (key, guard.threshold_first, guard.cleaned_first)
-    rows = execute(_GET_LIVE, asked)
-    while not rows:  # again if it appeared or was cleaned between two looks
-        rows = execute(_GET_NOTHING, asked) or execute(_GET_LIVE, asked)
+    arguments = (key, guard.threshold_first, guard.cleaned_first)
+    rows = execute(_GET_LIVE, arguments)
+    while not rows:  # again if the key appeared or was cleaned between two statements
+        rows = execute(_GET_NOTHING, arguments) or execute(_GET_LIVE, arguments)
     if at is not None and rows[0][3] > at:
-        rows = execute(_GET_PAST, (*asked, at)) or execute(_GET_NEITHER, asked)
+        rows = execute(_GET_PAST, (*arguments, at)) or execute(_GET_NEITHER, arguments)
     clock, threshold, cleaned, revision_at, value = rows[0]
     return ReadResult(
         clock,
@@ -108,7 +110,7 @@ def get(execute: Execute, key: bytes, guard: Guard, at: Timestamp | None) -> Rea
 
 
 def get_many(execute: Execute, keys: tuple[bytes, ...], guard: Guard, at: Timestamp | None) -> ReadResult:
-    """Reads by one statement; what has changed since `at` is asked for key by key, each with its marks."""
+    """Reads by one statement; keys that changed since `at` are read one by one, each with its marks."""
     first, *rows = execute(_GET_MANY, (keys, guard.threshold_first, guard.cleaned_first))
     threshold_at, clock, cleaned_at = from_bytes(first[0] or b""), first[1], from_bytes(first[2] or b"")
     if at is None:
@@ -147,7 +149,7 @@ def _changed(execute: Execute, query: Scan, at: Timestamp) -> list[Revision]:
     changed: list[Revision] = []
     for head in heads(execute, query.lo, query.hi):
         for row in execute(_CHANGED, (head, since_at, query.lo, query.hi)):
-            # What is younger than `at` hides the revision that was visible then.
+            # A revision younger than `at` hides the revision that was visible then.
             rows = [row] if row[1] <= at else execute(_PAST_AT, (row[0], at, at, since_at))
             changed.extend(Revision(*each) for each in rows)
     changed.sort(reverse=query.reverse)
@@ -160,7 +162,7 @@ def history(execute: Execute, query: History) -> ReadResult:
     limit = UNLIMITED if query.limit is None else query.limit
     revisions, through_at = _interval(execute, query, until_at, limit)
     if not revisions and through_at < until_at:
-        # The first transaction alone is larger than the limit, and an answer holds it whole.
+        # The first transaction alone is larger than the limit, and an answer contains it whole.
         revisions, through_at = _interval(execute, query, through_at + 1, UNLIMITED)
     return ReadResult(clock, threshold_at, cleaned_at, revisions, through_at)
 
@@ -168,7 +170,7 @@ def history(execute: Execute, query: History) -> ReadResult:
 def _interval(
     execute: Execute, query: History, until_at: Timestamp, limit: int
 ) -> tuple[list[Revision], Timestamp]:
-    """Returns revisions in order, cut between timestamps, and up to where that is all there is."""
+    """Returns revisions in order, cut between timestamps, and the timestamp up to which they are complete."""
     gathered: list[Revision] = []
     through_at = until_at
     found = _history_heads(execute, query)
@@ -185,7 +187,7 @@ def _interval(
 
 
 def revisions(execute: Execute, query: Revisions) -> ReadResult:
-    """Every key that has a revision has a row in `live`: so that says which keys there are."""
+    """Every key that has a revision has a row in `live`, so `live` lists all keys."""
     clock, threshold_at, cleaned_at = _clock_and_marks(execute, query.guard)
     keys = execute(_KEYS, (query.lo, query.hi, query.limit))
     if not keys:

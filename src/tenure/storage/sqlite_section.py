@@ -1,15 +1,15 @@
-"""What happens inside SQLite's section: validate each commit, then write it.
+"""The inside of SQLite's section: validates each commit, then writes it.
 
-Everything here runs inside one SQLite transaction that the caller began and will end, through a
-bare `execute`; so the same checks serve a commit (in the section) and a refresh (in a read
-transaction). Members of a group see one another: what one has written is there for the next, in the tables
-or in the ledger of what is about to be.
+Everything here runs inside one SQLite transaction that the caller began and will end, through a bare
+`execute`; so the same checks serve a commit (in the section) and a refresh (in a read transaction). Members
+of a group see one another: the writes of one are visible to the next, in the tables or in the ledger of
+pending writes.
 
 Invariant (I2): a commit whose spans hold a revision newer than its `read_at` writes nothing.
 Invariant (I4): the deadline is compared with the final commit timestamp, strictly.
-Invariant (absent): a commit writes nothing if a key that it counts on being absent has a row.
-Invariant (I8): exactly the revisions at the excused timestamps are excused; below an excused
-revision, `past` is searched for a stranger's.
+Invariant (absent): a commit writes nothing if a key that it requires to be absent has a row.
+Invariant (I8): exactly the revisions at the excused timestamps are excused; below an excused revision, `past`
+is searched for a revision of another transaction.
 
 Walk: `sqlite.SqliteEngine.commit` -> `decide` -> `Ledger.failure`, `apply`, `write`.
 """
@@ -35,13 +35,13 @@ from tenure.storage.engine import (
 )
 
 Execute = Callable[[str, Sequence[object]], list[Any]]
-"""Runs a statement; a tuple among its values is an array, which `carray` makes rows of."""
+"""Runs a statement; a tuple among its values is an array, which `carray` turns into rows."""
 
 POINTS_MAX = 64
-"""Up to so many keys are looked up one by one; beyond, walking what changed is the better bet."""
+"""Up to so many keys are looked up one by one; beyond, walking the changes is likely cheaper."""
 
 ROWS_AT_ONCE = 16
-"""Rows written by one statement; each number of them is a statement to prepare, once."""
+"""Rows written by one statement; each number of rows is a statement that is prepared once."""
 
 _MARKS = (
     "SELECT (SELECT max(value) FROM live WHERE key BETWEEN ? AND ?),"
@@ -95,21 +95,21 @@ def decide(
 
 
 class Ledger:
-    """What a group reads and writes, gathered: the fewer statements, the less a commit costs.
+    """The reads and writes of a group, collected: the fewer statements, the less a commit costs.
 
-    The keys that members have read one by one are looked up together, before the first is decided, and
-    what members write is noted over that; so most are decided from memory. Writes wait until somebody has
-    to see them in the tables, or the group is over.
+    The keys that members have read one by one are looked up together, before the first member is decided, and
+    the members' writes are noted over them; so most are decided from memory. Writes stay pending until a
+    later check has to see them in the tables, or the group ends.
     """
 
     def __init__(self, execute: Execute, members: Sequence[Commit], clock_at: Timestamp) -> None:
         self._execute = execute
         self._waiting: list[tuple[bytes, Timestamp, bytes | None]] = []
         self._newest: dict[bytes, Timestamp] = {}
-        """Of keys that members have read: when they were last written, if ever."""
+        """When the keys that members have read were last written, if ever."""
         self._marks: dict[bytes, Timestamp] = {}
         self._rows: dict[bytes, Timestamp] = {}
-        """Of keys that members count on being absent: those that have a row, and since when."""
+        """The keys required to be absent that have a row, with its timestamp."""
         absent = tuple({key for commit in members for key in commit.absent})
         if absent:
             self._rows.update(execute(_ROWS, (absent,)))
@@ -133,7 +133,7 @@ class Ledger:
             return failure(self._execute, commit, clock_at=clock_at)
         read_at = commit.read_at
         if clock_at <= read_at:
-            return None  # nothing at all was committed since
+            return None  # nothing was committed since
         for guard in commit.guards:
             mark_at = max(self._marks_of(guard))
             if mark_at > read_at:
@@ -176,7 +176,7 @@ class Ledger:
         return Outcome(CommitStatus.COMMITTED, commit_at, removed=removed)
 
     def write(self) -> None:
-        """Puts into the tables what waits; a trigger moves revisions that are overwritten to `past`."""
+        """Writes the pending rows; a trigger moves overwritten revisions to `past`."""
         waiting, self._waiting = self._waiting, []
         for first in range(0, len(waiting), ROWS_AT_ONCE):
             rows = waiting[first : first + ROWS_AT_ONCE]
@@ -184,7 +184,7 @@ class Ledger:
 
 
 def _is_plain(commit: Commit) -> bool:
-    """Whether it has read nothing but some keys, and has no children that did."""
+    """Whether it has read only single keys, and has no children that did more."""
     return (
         not commit.spans
         and not commit.excused
@@ -199,9 +199,9 @@ def _upsert(rows: int) -> str:
 
 
 def failure(execute: Execute, commit: Commit, *, clock_at: Timestamp) -> Outcome | None:
-    """Says why a transaction's reads no longer hold, or None."""
+    """The reason why a transaction's reads no longer hold, or None."""
     if clock_at <= commit.read_at:
-        return None  # nothing at all was committed since
+        return None  # nothing was committed since
     for guard in commit.guards:
         mark_at = max(marks(execute, guard))
         if mark_at > commit.read_at:
@@ -221,7 +221,7 @@ def marks(execute: Execute, guard: Guard) -> tuple[Timestamp, Timestamp]:
 def heads(
     execute: Execute, lo: bytes, hi: bytes, *, table: str = "live", heads_max: int | None = None
 ) -> list[bytes]:
-    """The heads that keys of [lo, hi) can have, or so many of them, at the cost of one seek each."""
+    """The heads that keys of [lo, hi) can have, up to a limit, at the cost of one seek each."""
     head = head_of(lo)
     if len(head) == HEAD_BYTES and _stays_in(head, hi):
         return [head]
@@ -237,7 +237,7 @@ def heads(
 
 
 def _stays_in(head: bytes, hi: bytes) -> bool:
-    """Whether every key from this head on and below `hi` has this head."""
+    """Whether all keys between this head and `hi` have this head."""
     if hi.startswith(head):
         return True
     following = (int.from_bytes(head, "big") + 1).to_bytes(HEAD_BYTES + 1, "big")
@@ -274,7 +274,7 @@ def _newer_in_spans(execute: Execute, commit: Commit) -> Iterator[tuple[bytes, T
 
 
 def _stranger(execute: Execute, commit: Commit, key: bytes, at: Timestamp) -> Timestamp | None:
-    """The timestamp of a revision of `key` that nobody excuses, if there is one."""
+    """The timestamp of a revision of `key` that is not excused, if there is one."""
     if at not in commit.excused:
         return at
     older = execute(_OLDER, (key, commit.read_at, commit.read_at))
@@ -283,7 +283,7 @@ def _stranger(execute: Execute, commit: Commit, key: bytes, at: Timestamp) -> Ti
 
 def _remove(execute: Execute, removal: Removal) -> int:
     lo, hi, removes, at, limit = removal
-    # A flushed revision goes whenever it ended; garbage only if it ended by `at`.
+    # FLUSHED removes a revision regardless of its end; the others only one that ended by `at`.
     ended_by = MAX_AT if removes is Removes.FLUSHED else at
     removed = 0
     for head in heads(execute, lo, hi, table="past"):

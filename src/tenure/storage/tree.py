@@ -1,18 +1,18 @@
 """A tree of files: what a local directory and a bucket of an object store have in common.
 
-Files are written once and whole. A file is there, complete and durable, from the moment its
-`OutputStream` was closed; one that is not closed, whatever happens to its writer, never was. A name that is
-taken is refused when its file is created, and again when it is closed.
+Files are written once and whole. A file exists, complete and durable, from the moment its `OutputStream` was
+closed; a file that is not closed, for any reason, never exists. A name that is taken is refused when its file
+is created, and again when it is closed.
 
     output = tree.create("a/b")     nothing to be seen yet
     output.write(...)
     output.close()                  there it is; or abort(): it never was
 
-Names are relative, with `/` between their parts. Whoever calls has checked them: `storage.files`
-for names that Tenure makes, `storage.locations` for those of users.
+Names are relative, with `/` between their components. Callers have checked them: `storage.files` for names
+that Tenure generates, `storage.locations` for those of users.
 
 Invariant (whole-files): a file that can be seen is complete and survives a crash.
-Invariant (written-once): a file that is there is never overwritten.
+Invariant (written-once): an existing file is never overwritten.
 
 Walk: `files.Files` and `locations.Location` are given one, a `directory.Directory` or a
 `bucket.Bucket`.
@@ -29,7 +29,7 @@ from typing import IO, Any, NamedTuple, Protocol, Self
 from tenure.base.errors import DiskFull, FileExists, FileMissing, InputOutput, NoPermission, StoreError
 
 PAGE_ENTRIES = 1000
-"""How many files a listing hands out at once: as many as S3 does."""
+"""Files per page of a listing: as many as S3 returns."""
 
 
 class TreeEntry(NamedTuple):
@@ -38,11 +38,11 @@ class TreeEntry(NamedTuple):
     modified_micros: int
     is_directory: bool = False
     is_odd: bool = False
-    """A symbolic link, a device, a pipe: never opened, and told from a file that is not there."""
+    """A symbolic link, a device, a pipe: never opened, and told apart from a missing file."""
 
 
 class InputStream(io.RawIOBase):
-    """A stream whose errors are Tenure's, also those that come when it is read."""
+    """A stream that translates errors into Tenure's, also those of later reads."""
 
     def __init__(self, raw: Any, translated: Callable[[], AbstractContextManager[None]]) -> None:
         self._raw = raw
@@ -74,13 +74,13 @@ class InputStream(io.RawIOBase):
 
 
 class OutputStream:
-    """A file on its way. Left by an exception, as a context, or dropped, it is given up.
+    """A file that is being written. Left by an exception, as a context, or dropped, it is discarded.
 
     Not an `io.IOBase`: those close themselves when they are dropped, and closing publishes.
     """
 
     closed = True
-    """Until its maker is done, and again when it was published or given up."""
+    """True until the constructor is done, and again when the file was published or discarded."""
 
     def write(self, data: Any) -> int:
         raise NotImplementedError
@@ -95,7 +95,7 @@ class OutputStream:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Publishes the file; one that cannot be published is given up."""
+        """Publishes the file; one that cannot be published is discarded."""
         if self.closed:
             return
         try:
@@ -114,7 +114,7 @@ class OutputStream:
         self.abort()
 
     def flush(self) -> None:
-        """Files are seen whole or not at all, so there is nothing to do before the end."""
+        """Does nothing: files appear whole or not at all."""
 
     def readable(self) -> bool:
         return False
@@ -153,26 +153,28 @@ class Tree(Protocol):
     def let_duckdb_read(self, connection: DuckConnection) -> None: ...
 
     def translated(self, doing: str, shown: str) -> AbstractContextManager[None]:
-        """What goes wrong inside is one of Tenure's errors outside."""
+        """Translates errors inside the context into Tenure's errors."""
 
     def open_input(self, name: str) -> IO[bytes]: ...
     def create(self, name: str, *, is_lasting: bool = True) -> OutputStream:
-        """One that need not last is there as well when it is published, but maybe not after a power cut."""
+        """A file that need not last appears as well when it is published, but may be gone after a power
+        cut.
+        """
 
     def entry(self, name: str) -> TreeEntry | None: ...
 
     def children(self, directory: str) -> Iterator[TreeEntry]:
-        """What lies directly in it, in the order of names; nothing if it is not there."""
+        """The entries directly in it, in name order; none if it does not exist."""
 
     def delete(self, names: Iterable[str]) -> None:
-        """Those that are not there are none to worry about."""
+        """Missing files are ignored."""
 
     def delete_unfinished(self, *, before_micros: int) -> int:
-        """Removes what writers that crashed have left; returns how many files that were."""
+        """Removes the files that crashed writers have left; returns their number."""
 
 
 def walk(tree: Tree, directory: str) -> Iterator[TreeEntry]:
-    """All files below, one directory at a time: no more than one is in memory at once."""
+    """All files below, one directory at a time: no more than one listing is in memory at once."""
     pending = [directory]
     while pending:
         found = []
@@ -208,6 +210,6 @@ def translated(doing: str, shown: str) -> Iterator[None]:
 
 
 def failure(doing: str, shown: str, error: OSError) -> StoreError:
-    """What the system's error means: PostgreSQL's words, and no path but the one that was asked for."""
+    """Translates the system's error: PostgreSQL's words, and no path but the requested one."""
     number = error.errno or (errno.ENOENT if isinstance(error, FileNotFoundError) else errno.EIO)
     return _KINDS.get(number, InputOutput)(f'could not {doing} "{shown}": {os.strerror(number)}')

@@ -2,13 +2,13 @@
 
     arrive ──► [queue] ──► [section] ──► leave
                  │            ▲
-                 └─ released ─┘ when the section is had
+                 └─ released ─┘ when the section is acquired
 
-With one lock, a process that leaves can take it again before a sleeper wakes, and starves it. Here a
-process that leaves must queue again, behind the one that already stands at the section's door.
-Urgent callers (heartbeats) skip the queue and compete with that one alone. The kernel releases
-both locks when a process dies, however it dies. It does not when a process is stopped (SIGSTOP):
-`section_holder` finds out which process that is.
+With one lock, a process that leaves can take it again before a sleeping one wakes, and starves it. Here a
+process that leaves must queue again, behind the one that already waits for the section. Urgent callers
+(heartbeats) skip the queue and compete with that one alone. The kernel releases both locks when a process
+dies for any reason. It does not when a process is stopped (SIGSTOP): `section_holder` finds out which process
+that is.
 
 Walk: `storage.section_turn` enters and leaves it around each BEGIN IMMEDIATE.
 """

@@ -1,4 +1,4 @@
-"""What an open engine wants done beside its commits: its file checkpointed, the node's clock compared.
+"""The upkeep of an open engine: checkpoints of its file, comparisons of the node's clock.
 
 Walk: `composition.storage_layer` runs the loops as long as its store is open.
 """

@@ -1,6 +1,6 @@
-"""What a write does to a constraint (class 23), with the fields that the wire's error message has.
+"""Violations of constraints by a write (class 23), with the fields of the wire's error message.
 
-The schema is given by its id, as only the catalog knows its name.
+The schema is identified by its id: only the catalog can resolve its name.
 
 Walk: `table.write`, `table.foreign_keys`, `table.validate` and `bulk.importing` raise these; the door
 sends all fields.
@@ -12,7 +12,7 @@ from tenure.base.errors.roots import UserError
 
 
 class TableIdentity(Protocol):
-    """What an error tells of a table: the catalog's descriptor has it."""
+    """What an error reports of a table: the catalog's descriptor implements it."""
 
     @property
     def id(self) -> int: ...
@@ -34,7 +34,7 @@ class ConstraintViolation(UserError):
         self.detail = detail
         self.schema_id = table.schema
         self.schema = ""
-        """Its name, once the session has looked it up."""
+        """The schema's name, once the session has looked it up."""
         self.table_id = table.id
         self.table = table.name
         self.column = column

@@ -1,7 +1,7 @@
-"""What goes wrong in a job: its run, its input, the processes and kernels that do the work.
+"""Failures of jobs: of the run, the input, and the processes and kernels that do the work.
 
 Walk: `cluster.jobs`, `bulk`, `schema_change` and `pipeline` raise these; the statement that waits for a job
-raises `JobFailed` with what the job failed with.
+raises `JobFailed` with the job's error.
 """
 
 from tenure.base.errors.roots import StoreError, TenureError, UserError
@@ -14,7 +14,7 @@ class FenceLost(TenureError):
 
 
 class JobFailed(TenureError):
-    """A job did not succeed; has the SQLSTATE of what was wrong."""
+    """A job did not succeed; carries the SQLSTATE of the job's error."""
 
     def __init__(self, message: str, *, sqlstate: str, detail: str = "", hint: str = "") -> None:
         super().__init__(message, detail=detail, hint=hint)
@@ -22,7 +22,7 @@ class JobFailed(TenureError):
 
 
 class NoSuitableProcess(TenureError):
-    """The job needs what no process has, and none that has it can be started."""
+    """The job needs a resource that no process has, and no process that has it can be started."""
 
     sqlstate = "58000"
 
@@ -45,7 +45,7 @@ class NotCommitted(UserError):
 
 
 class InputFailed(UserError):
-    """A location that cannot be read: the import fails, and is not tried again."""
+    """A location that cannot be read: the import fails and is not retried."""
 
     def __init__(self, error: StoreError) -> None:
         super().__init__(str(error), hint=error.hint)
@@ -67,7 +67,9 @@ class BadFile(UserError):
 
 
 class BadInput(BadFile):
-    """A file of an import, or one row too many of it, that cannot be taken; 22P04 unless said otherwise."""
+    """An import's file, or a row beyond the tolerated number, that cannot be read; 22P04 unless said
+    otherwise.
+    """
 
     def __init__(
         self, message: str, *, file: str, line: int = 0, column: str = "", sqlstate: str = "22P04"
@@ -78,7 +80,7 @@ class BadInput(BadFile):
 
 
 class BadDump(BadFile):
-    """A line of a dump that cannot be taken; 22P04 unless said otherwise."""
+    """A line of a dump that cannot be read; 22P04 unless said otherwise."""
 
     def __init__(
         self, message: str, file: str, line: int, sqlstate: str = "22P04", *, hint: str = ""

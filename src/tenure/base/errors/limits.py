@@ -1,4 +1,4 @@
-"""What is too much (53, 54): of memory, connections, rows, columns or nesting.
+"""Limits that were exceeded (53, 54): of memory, connections, rows, columns or nesting.
 
 Walk: `base.memory`, `expr`, `table`, `bulk`, `sql` and `pgwire` raise these.
 """

@@ -125,7 +125,7 @@ class ReservedName(InvalidName):
 
 
 class DependentObjects(UserError):
-    """What is to be dropped is needed by others; `detail` names them."""
+    """An object to be dropped has dependent objects; `detail` names them."""
 
     sqlstate = "2BP01"
 

@@ -1,7 +1,7 @@
 """The roots of the error tree: each says whose fault an error is and who must act.
 
-Message, detail and hint may reach clients, who need not know where the store is or whose it is. What names
-its host, its user or its path is `private`: `for_operator` adds it for the log.
+Message, detail and hint may reach clients, who must not learn where the store is or which account it uses.
+Text that names its host, its user or its path is `private`; `for_operator` adds it for the log.
 
 Walk: the other modules of `base.errors` derive their classes from these.
 """
@@ -11,11 +11,11 @@ class TenureError(Exception):
     sqlstate = "XX000"
     detail: str = ""
     position: int = 0
-    """Where in the statement's text, counted in characters from 1; 0: nowhere in particular."""
+    """The position in the statement's text, counted in characters from 1; 0 if there is none."""
     where: str = ""
-    """What was being done: "COPY t, line 3, column a"."""
+    """The context in which the error arose: "COPY t, line 3, column a"."""
     private: str = ""
-    """What only the operator may read."""
+    """Text for the operator's log alone."""
 
     def __init__(
         self, message: str, *, hint: str = "", detail: str = "", position: int = 0, private: str = ""
@@ -73,7 +73,7 @@ class CorruptData(TenureError):
 
 
 def for_operator(error: BaseException) -> str:
-    """The message with what is private of it and its causes: for the log, not for clients."""
+    """The message with the private text of the error and of its causes: for the log, not for clients."""
     private: list[str] = []
     cause: BaseException | None = error
     while isinstance(cause, TenureError):

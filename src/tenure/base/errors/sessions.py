@@ -1,4 +1,4 @@
-"""What a client's session does wrong, and what ends it (08, 24, 25, 28, 57).
+"""Mistakes of a client's session, and what ends a session (08, 24, 25, 28, 57).
 
 Walk: `sql.session`, the statements and `pgwire` raise these.
 """
@@ -21,14 +21,14 @@ class LoginRefused(UserError):
 
 
 class WrongPassword(UserError):
-    """Or there is no such user: clients are not told which."""
+    """The password is wrong or there is no such user: clients are not told which."""
 
     sqlstate = "28P01"
 
     def __init__(self, user: str) -> None:
         super().__init__(f'password authentication failed for user "{user}"')
         self.delay_seconds = 0.0
-        """How long the door holds this answer back."""
+        """How long the door delays this answer."""
 
 
 class UnfitCertificate(UserError):

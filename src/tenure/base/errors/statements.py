@@ -94,4 +94,4 @@ class NotSupported(UserError):
 
 class PlanChanged(NotSupported):
     routine = "RevalidateCachedQuery"
-    """PostgreSQL's: by this name, not by the text, drivers know that they have to prepare again."""
+    """PostgreSQL's name: drivers recognize it, not the text, and prepare the statement again."""

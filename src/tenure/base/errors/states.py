@@ -1,4 +1,4 @@
-"""What would be right at another time (55, 72): the object, the job or the cluster is in another state.
+"""Operations that another state would allow (55, 72): of the object, the job or the cluster.
 
 Walk: `catalog`, `cluster`, `kv` and the statements raise these.
 """
@@ -15,7 +15,7 @@ class IllegalStep(WrongState):
 
 
 class OlderInstances(WrongState):
-    """The cluster cannot have that version: nodes of an older one are alive, or it is past it."""
+    """The cluster cannot have that version: nodes of an older one are alive, or the cluster has passed it."""
 
 
 class ObjectInUse(UserError):
@@ -39,7 +39,7 @@ class SnapshotTooOld(UserError):
 
 
 class RowsIncomplete(TenureError):
-    """Some rows were delivered and the others cannot be: the caller starts over, another way.
+    """Some rows were delivered and the rest cannot be: the caller starts over with another method.
 
     Clients never see it.
     """

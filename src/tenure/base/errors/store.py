@@ -1,7 +1,7 @@
-"""What the store, the lake's files and the machine below them answer (08, 40, 53, 58), and what reads meet.
+"""Errors of the store, the lake's files and the machine below them (08, 40, 53, 58), and of reads.
 
-Walk: `storage` translates what its libraries raise into these; `kv`, `table.lake` and `pipeline`
-raise the others.
+Walk: `storage` translates its libraries' errors into these; `kv`, `table.lake` and `pipeline` raise the
+others.
 """
 
 from tenure.base.errors.roots import RetryError, StoreError
@@ -14,7 +14,7 @@ class BelowMark(RetryError):
 
 
 class BaseMoved(RetryError):
-    """Revisions that were asked for have been cleaned from the store: the lake has them."""
+    """The requested revisions were cleaned from the store: the lake has them."""
 
 
 class DeadlinePassed(RetryError):
@@ -45,14 +45,14 @@ class Unavailable(StoreError):
 
 
 class Disconnected(Unavailable):
-    """The connection broke while an answer was awaited: a commit may have landed, or may yet."""
+    """The connection broke before the answer came: a commit may have landed, or may still land."""
 
 
 class Abandoned(Disconnected):
     """The thread that waited for the answer was told to stop."""
 
     was_sent = True
-    """Else nothing had been asked yet."""
+    """False if no request had been sent yet."""
 
 
 class AccessDenied(StoreError):
@@ -89,7 +89,7 @@ class InputOutput(StoreError):
 
 
 class FileMissing(StoreError):
-    """Of the lake: a merge has replaced the file meanwhile, so the reader plans again."""
+    """A file of the lake is missing: a merge has replaced it meanwhile, so the reader plans again."""
 
     sqlstate = "58P01"
 
@@ -106,11 +106,11 @@ class NoPermission(StoreError):
 
 
 class NoJava(StoreError):
-    """Bulk work has to wait until somebody has installed Java."""
+    """Bulk work waits until Java is installed."""
 
 
 class SparkRefused(StoreError):
-    """A Spark session could not be had; the log says what Java said."""
+    """No Spark session could be opened; the log has Java's messages."""
 
 
 class JavaRefused(SparkRefused):
@@ -122,4 +122,4 @@ class MasterUnreachable(StoreError):
 
 
 class SparkLost(StoreError):
-    """Spark itself has ended. That says nothing about the work: another process may do it."""
+    """Spark itself has ended. The work is not at fault: another process may do it."""

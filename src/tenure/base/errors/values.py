@@ -1,4 +1,4 @@
-"""What is wrong with a value (classes 21 and 22), in PostgreSQL's words.
+"""Faults of values (classes 21 and 22), in PostgreSQL's words.
 
 Walk: `expr`'s types and functions, `table`, `pipeline.reading` and the executors of `sql` raise these.
 """
