@@ -22,6 +22,7 @@ FLOAT4, FLOAT8 = "700", "701"
 CLOSE = {FLOAT4: 1e-5, FLOAT8: 1e-12}
 NOT_SUPPORTED = "0A000"
 CANCELED = "57014"
+OUT_OF_RANGE = "22003"
 _MAKES_SETS = re.compile("GROUP BY|DISTINCT|UNION|INTERSECT|EXCEPT|percentile_disc|percentile_cont|mode")
 DAYS = {"year": 360, "mon": 30, "day": 1}
 _PARTS = re.compile("([+-]?[0-9]+) (year|mon|day)")
@@ -38,7 +39,7 @@ class Verdict(Enum):
 
 
 def verdict(statement: Statement, ours: Answer, theirs: Answer) -> Verdict:
-    if ours.sqlstate == NOT_SUPPORTED != theirs.sqlstate:
+    if ours.sqlstate == NOT_SUPPORTED != theirs.sqlstate or _is_refused_product(statement, ours, theirs):
         return Verdict.REFUSED
     if CANCELED in (ours.sqlstate, theirs.sqlstate):
         return Verdict.UNDETERMINED
@@ -52,6 +53,11 @@ def verdict(statement: Statement, ours: Answer, theirs: Answer) -> Verdict:
     if ours.tag != theirs.tag or ours.columns != theirs.columns:
         return Verdict.DIFFERENT
     return Verdict.SAME if _same_rows(statement, ours, theirs) else Verdict.DIFFERENT
+
+
+def _is_refused_product(statement: Statement, ours: Answer, theirs: Answer) -> bool:
+    """Whether V in a format multiplies an integer beyond its range, where PostgreSQL wraps around."""
+    return ours.sqlstate == OUT_OF_RANGE and not theirs.sqlstate and "to_char(" in statement.text
 
 
 def _has_rows_in_any_order(statement: Statement, theirs: Answer) -> bool:

@@ -18,8 +18,7 @@ from tenure.expr import parse_type_name
 from tenure.expr.tree.build import Typed, const
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
-from tenure.sql.bind.relations import Relation, ViewQuery, VirtualTable
-from tenure.sql.bind.types import missing_type
+from tenure.sql.bind.relations import Relation, ViewQuery, VirtualTable, missing_type
 from tenure.sql.plans.plan import OutputColumn
 from tenure.sql.text.parse import one
 
@@ -92,7 +91,7 @@ class KnownNames:
     def type_named(self, name: Sequence[str], modifiers: tuple[int, ...], *, is_array: bool) -> Type:
         if list(name) in (["mood"], ["bound", "mood"]):
             return type_of(TypeRef("mood", is_array=is_array, enum=7), self.enum)
-        raise missing_type(list(name))
+        raise missing_type(name)
 
     def enum(self, id: int) -> EnumType:
         assert id == MOOD.id

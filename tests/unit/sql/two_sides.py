@@ -23,8 +23,7 @@ from tenure.kv.store import Store
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
-from tenure.sql.bind.relations import Relation
-from tenure.sql.bind.types import missing_type
+from tenure.sql.bind.relations import Relation, missing_type
 from tenure.sql.plans.plan import Query
 from tenure.sql.rows.runner import compile
 from tenure.sql.text.parse import one
@@ -196,7 +195,7 @@ class Names:
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
 
     def type_named(self, name: Sequence[str], modifiers: tuple[int, ...], *, is_array: bool) -> Type:
-        raise missing_type(list(name))
+        raise missing_type(name)
 
     def enum(self, id: int) -> Any:
         raise AssertionError("no enums here")

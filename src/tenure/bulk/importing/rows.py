@@ -76,11 +76,6 @@ class RowBatch(NamedTuple):
         return made
 
 
-class Condition(NamedTuple):
-    tree: Expression
-    evaluate: Evaluate
-
-
 class RowCompleter:
     def __init__(self, layout: Layout, defaults: Defaults, context: Context) -> None:
         self._layout = layout

@@ -13,7 +13,8 @@ job's number and how to look.
 Invariant (job-outcome): who waited for a job is told what the job came to, or that this is not known.
 
 Walk: `sql.statements.jobs.waiting_statements`, `sql.statements.jobs.job_statements` and
-`schema_change.changer` call `await_jobs`, inside `outcome_of`, then `failure_of` if the job did not succeed.
+`schema_change.changer` call `await_jobs`, inside `outcome_of`, then `failure_of` if the job did not succeed;
+`sql.statements.jobs.waiting_statements` calls `ends_within` after it has canceled a job.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -127,6 +128,24 @@ class _Wait:
         self._check()
         with self._store.env.waiting():
             self._store.env.sleep(AWAY_PAUSE_SECONDS)
+
+
+def ends_within(store: Store, jobs: Jobs, id: int, seconds: float) -> bool:
+    """Waits for a job to end, for so long at most; returns whether it has ended."""
+    until = store.env.monotonic() + seconds
+    snapshot = store.snapshot()
+    changes = ChangeWait(store, [jobs.open_span()], since_at=snapshot.at)
+    try:
+        while jobs.is_open(snapshot, id):
+            seconds_left = until - store.env.monotonic()
+            if seconds_left <= 0:
+                return False
+            with store.env.waiting():
+                changes.wait(seconds_left)
+            snapshot = store.snapshot()
+        return True
+    finally:
+        changes.close()
 
 
 def _stuck(control: JobControl) -> TenureError:

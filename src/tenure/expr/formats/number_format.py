@@ -19,7 +19,7 @@ from tenure.base.errors import InvalidText, OutOfRange, SyntaxFault
 from tenure.base.interruptible import paced
 from tenure.expr.formats.format_pattern import PatternPiece, kept, ordinal, pieces
 from tenure.expr.functions.arithmetic import numeric_multiply
-from tenure.expr.types.numbers import fits, rounded
+from tenure.expr.types.numbers import INT_NAMES, fits, rounded
 
 _KEYWORDS = (
     *(",", ".", "0", "9", "B", "C", "D", "EEEE", "FM", "G", "L", "MI", "PL", "PR", "RN", "SG", "SP", "S"),
@@ -29,10 +29,6 @@ _ROMAN = [
     *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC")),
     *((50, "L"), (40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
 ]
-
-
-_INT4_MIN = -(1 << 31)
-"""Also what a machine makes of a factor that is too large for 32 bits."""
 
 
 _END = "\0"
@@ -152,13 +148,12 @@ def format_number(value: Decimal, pattern: str) -> str:
 
 
 def format_int4(value: int, pattern: str) -> str:
-    """The product with V wraps around at 32 bits, as in PostgreSQL."""
+    """Raises OutOfRange if the product with V is beyond 32 bits; in PostgreSQL it wraps around."""
     shape = shape_of(pattern)
     if "E" in shape.flags:
         return format_float(float(value), pattern, 15)
     if shape.multiplied:
-        factor = 10**shape.multiplied if shape.multiplied < 10 else _INT4_MIN
-        value = (value * factor - _INT4_MIN) % (1 << 32) + _INT4_MIN
+        value = _product(value, 10**shape.multiplied, 4)
     return _whole(value, shape)
 
 
@@ -167,14 +162,14 @@ def format_int8(value: int, pattern: str) -> str:
     if "E" in shape.flags:
         return format_number(Decimal(value), pattern)
     if shape.multiplied:
-        value = _product(value, 10**shape.multiplied)
+        value = _product(value, 10**shape.multiplied, 8)
     return _whole(value, shape)
 
 
-def _product(value: int, factor: int) -> int:
+def _product(value: int, factor: int, size: int) -> int:
     product = value * factor
-    if not (fits(factor, 8) and fits(product, 8)):
-        raise OutOfRange("bigint out of range")
+    if not (fits(factor, size) and fits(product, size)):
+        raise OutOfRange(f"{INT_NAMES[size]} out of range")
     return product
 
 

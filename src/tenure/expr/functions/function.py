@@ -116,10 +116,6 @@ class Function:
         dots = "..." if self.is_variadic else ""
         return f"{self.name}({','.join(self.arguments)}{dots})"
 
-    @property
-    def is_operator(self) -> bool:
-        return not self.name[0].isalpha()
-
 
 def function(name: str, signature: str, run: Callable[..., Datum]) -> Function:
     """A plain function: function("lower", "text -> text", str.lower)."""

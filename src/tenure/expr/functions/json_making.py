@@ -26,8 +26,6 @@ from tenure.expr.types.type_names import type_of
 from tenure.expr.types.value_lengths import join_all
 from tenure.expr.types.zones import in_zone
 
-Zoned = Callable[[Datum, tzinfo], Any]
-
 _JSONB = type_of(TypeRef("jsonb"))
 
 

@@ -32,7 +32,7 @@ from tenure.base.errors import (
 from tenure.catalog.descriptors.definitions import TypeRef, replace
 from tenure.expr.function_table import functions_named
 from tenure.expr.functions.function import Function
-from tenure.expr.types.absent_types import CATEGORIES, PREFERRED, Foreign, foreign_overloads
+from tenure.expr.types.absent_types import CATEGORIES, Foreign, foreign_overloads
 from tenure.expr.types.arrays import ArrayOf
 from tenure.expr.types.casts import IMPLICIT, bare, can_cast
 from tenure.expr.types.datatype import Type
@@ -256,7 +256,7 @@ def _traits(parameter: str) -> tuple[str, bool]:
     if parameter in _POLYMORPHIC:
         return "P", False
     if parameter in CATEGORIES:
-        return CATEGORIES[parameter], parameter in PREFERRED
+        return CATEGORIES[parameter], False
     kind = _family_type(parameter)
     return kind.category, kind.is_preferred
 

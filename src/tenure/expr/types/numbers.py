@@ -26,7 +26,7 @@ EXPONENT_MAX = 2**30 - 1
 """As far as it reads exponents."""
 
 SPACE = " \t\n\v\f\r"
-_INT_NAMES = {2: "smallint", 4: "integer", 8: "bigint"}
+INT_NAMES = {2: "smallint", 4: "integer", 8: "bigint"}
 _SURE_DIGITS = {2: 4, 4: 9, 8: 18}
 """By size: so many digits are never too many."""
 _DIGITS = r"[0-9]++(?:_[0-9]++)*+"
@@ -54,7 +54,7 @@ class IntType(Type):
 
     @property
     def sql_name(self) -> str:
-        return _INT_NAMES[self.size]
+        return INT_NAMES[self.size]
 
     def parse(self, text: str) -> int:
         if len(text) <= _SURE_DIGITS[self.size] and text.isdecimal() and text.isascii():
@@ -68,7 +68,11 @@ class IntType(Type):
         return value
 
     def _overflows_first(self, text: str) -> bool:
-        """Whether there are too many digits already before what is no digit, as in 99999999999.5."""
+        """Whether there are too many digits already before the first other character, as in 99999999999.5.
+
+        Files with fractions are loaded into integer columns by mistake: as in PostgreSQL, a loader that sorts
+        bad rows by SQLSTATE finds those that are out of range (22003) apart from those that are no numbers.
+        """
         found = _LEADING.match(text)
         assert found is not None
         digits = found.group().lstrip("+-")
@@ -76,7 +80,7 @@ class IntType(Type):
         if read is None:
             return False
         radix = _radix(digits)
-        # Another digit is refused once the ones before would not bear it.
+        # PostgreSQL checks the range before it adds a digit: a last digit that is too many goes unnoticed.
         return read // radix > (1 << 8 * self.size - 1) // radix
 
     def _accept(self, value: Datum) -> int:

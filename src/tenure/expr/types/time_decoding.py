@@ -193,7 +193,7 @@ class Moment:
         if point:
             self.clock = self.clock._replace(micros=micros("." + decimals))
         elif known & A_DAY != A_DAY and len(digits) >= 6:
-            self.year, self.month, self.day = _wrapped(digits[:-4]), int(digits[-4:-2]), int(digits[-2:])
+            self.year, self.month, self.day = int(digits[:-4]), int(digits[-4:-2]), int(digits[-2:])
             if len(digits) == 6:
                 self.has_short_year = True
             return A_DAY
@@ -287,9 +287,3 @@ def _pieces(text: str) -> list[str]:
         pieces.append(found[1])
         text = text[found.end() :]
     return pieces
-
-
-def _wrapped(digits: str) -> int:
-    """As C's atoi has it, which keeps 32 bits."""
-    value = min(int(digits[:25]), 2**63 - 1) & 0xFFFF_FFFF
-    return value - 2**32 if value >= 2**31 else value

@@ -10,6 +10,7 @@ Walk: `sql.bind.from_clause` asks the `Names` of a statement for relations; `sql
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
+from tenure.base.errors import UndefinedObject
 from tenure.catalog.descriptors.definitions import EnumType, Table
 from tenure.expr.tree.build import Typed
 from tenure.expr.types.datatype import Type
@@ -69,3 +70,7 @@ class Names(Protocol):
     def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
         """A function that asks the session: current_schema(), version(). None: there is none such."""
         ...
+
+
+def missing_type(name: Sequence[str]) -> UndefinedObject:
+    return UndefinedObject(f'type "{".".join(name)}" does not exist')

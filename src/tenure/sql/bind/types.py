@@ -116,7 +116,3 @@ def _modifiers(tree: Tree) -> tuple[int, ...]:
             raise SyntaxFault("type modifiers must be simple constants or identifiers")
         found.append(each.ival.ival)
     return tuple(found)
-
-
-def missing_type(path: list[str]) -> UndefinedObject:
-    return UndefinedObject(f'type "{".".join(path)}" does not exist')

@@ -32,9 +32,6 @@ class StatementTable(NamedTuple):
     by_kind: Mapping[str, "TreePlanner"]
     by_words: Mapping[tuple[str, ...], "WordsPlanner"]
 
-    def extended(self, other: "StatementTable") -> "StatementTable":
-        return StatementTable({**self.by_kind, **other.by_kind}, {**self.by_words, **other.by_words})
-
 
 NO_STATEMENTS = StatementTable({}, {})
 

@@ -14,7 +14,7 @@ looked at.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenure.base.errors import RetryError, TooComplex, UndefinedObject, UndefinedTable
+from tenure.base.errors import RetryError, TooComplex, UndefinedTable
 from tenure.catalog.changes.offline_tables import refuse_offline
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
@@ -33,7 +33,7 @@ from tenure.expr.functions.callback_functions import LIVENESS
 from tenure.expr.tree.build import Typed, call
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
-from tenure.sql.bind.relations import NamedColumns, Relation, ViewQuery
+from tenure.sql.bind.relations import NamedColumns, Relation, ViewQuery, missing_type
 from tenure.sql.names import sequence_names
 from tenure.sql.names.past_names import absence
 from tenure.sql.names.sequence_relation import sequence_relation
@@ -159,7 +159,7 @@ class SessionNames:
     def type_named(self, name: Sequence[str], modifiers: tuple[int, ...] = (), *, is_array: bool) -> Type:
         found = self.object(name)
         if not isinstance(found, EnumType):
-            raise UndefinedObject(f'type "{".".join(name)}" does not exist')
+            raise missing_type(name)
         return self.enum_type(found.id, is_array=is_array)
 
     def enum_type(self, id: int, *, is_array: bool) -> Type:

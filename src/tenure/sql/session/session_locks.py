@@ -34,10 +34,6 @@ class SessionLocks:
         """The owner of this session's locks, if it has ever locked anything; from any thread."""
         return self._owner
 
-    @property
-    def owner_number(self) -> int | None:
-        return None if self._owner is None else self._owner.number
-
     def owner(self) -> LockOwner:
         if self._owner is None:
             advisory = self._services.advisory

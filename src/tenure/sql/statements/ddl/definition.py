@@ -52,6 +52,7 @@ from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.binder import bind_scalar, guarded
 from tenure.sql.bind.parameters import NoParameters
+from tenure.sql.bind.relations import missing_type
 from tenure.sql.bind.types import type_at
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.statement import Result
@@ -187,7 +188,7 @@ class Definer:
         if isinstance(found, EnumType):
             return found
         if found is None:
-            raise UndefinedObject(f'type "{".".join(name)}" does not exist')
+            raise missing_type(name)
         raise WrongObjectType(f"{'.'.join(name)} is not an enum")
 
     def qualifies(self, descriptor: AnyDescriptor) -> bool:

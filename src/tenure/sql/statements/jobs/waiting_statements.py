@@ -22,7 +22,7 @@ from tenure.base.errors import (
 from tenure.catalog.accounts import rights
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import Job
-from tenure.cluster.jobs.job_waits import failure_of, outcome_of, unknown
+from tenure.cluster.jobs.job_waits import ends_within, failure_of, outcome_of, unknown
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.pipeline.masters import is_about_master
@@ -32,7 +32,7 @@ from tenure.sql.session.session_state import SessionState
 from tenure.sql.statements.jobs.job_statements import await_jobs
 from tenure.sql.tables.job_status import is_lacking
 
-CANCEL_SECONDS, LOOK_SECONDS = 0.6, 0.05
+CANCEL_SECONDS = 0.6
 """How long a canceled statement waits for its job to take everything back. The job may hang, at an object
 store or at Spark's master, and the client is to be told within a second. It publishes nothing any more.
 """
@@ -131,13 +131,7 @@ def cancel_job(bulk: BulkServices, id: int) -> bool:
         bulk.store.transact(lambda txn: bulk.jobs.request_cancel(txn, id))
     except IllegalStep:
         return True  # it has ended meanwhile, or ends already
-    until = bulk.env.monotonic() + CANCEL_SECONDS
-    while bulk.jobs.is_open(bulk.store.snapshot(), id):
-        if bulk.env.monotonic() >= until:
-            return False
-        with bulk.env.waiting():
-            bulk.env.sleep(LOOK_SECONDS)
-    return True
+    return ends_within(bulk.store, bulk.jobs, id, CANCEL_SECONDS)
 
 
 def require_superuser(session: SessionState, what: str) -> None:
