@@ -239,8 +239,8 @@ def short_pause(self: JobRunner, session: NodeSession, busy: frozenset[int], due
 
 def known_is_no_read(self: Transaction, key: bytes, *, flushed_at: int = ZERO_AT) -> bytes | None:
     """What is known need not be asked for; so, it is thought, it need not be validated."""
-    if self._known is not None and key in self._known and key not in self._writes:
-        return self._known[key]
+    if self._values_ahead is not None and key in self._values_ahead and key not in self._writes:
+        return self._values_ahead[key]
     return _get(self, key, flushed_at=flushed_at)
 
 

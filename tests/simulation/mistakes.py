@@ -19,7 +19,7 @@ from tenure.base.timestamp import MAX_AT, from_micros
 from tenure.kv import bases, snapshot, store, watch
 from tenure.kv.absences import Absences
 from tenure.kv.commits import Committer
-from tenure.kv.committed_children import Landed
+from tenure.kv.committed_children import ChildCommits
 from tenure.kv.gaps import Gap, find_gap
 from tenure.kv.layers import Layers
 from tenure.kv.reads import RefreshSpans
@@ -133,7 +133,7 @@ def taken_by_the_first_look(self: Any, commit: Any) -> Any:
 
 
 def absent_without_marks(self: Absences, written: Any) -> Any:
-    return tuple(key for key in self.taken if key in written)
+    return tuple(key for key in self.errors if key in written)
 
 
 def nothing_looked_at_again(self: Transaction) -> None:
@@ -181,21 +181,21 @@ def refresh_unchecked(self: Transaction) -> None:
 
 def refresh_forgets(self: Transaction) -> None:
     _refresh(self)
-    self._layers.landed = None
+    self._layers.child_commits = None
 
 
 def end_forgets(self: Transaction, state: Any) -> None:
     """A parent that has not read will see its child by itself; but its own parent may have read."""
     if self._parent is not None and self._parent._store.at is None:
-        self._layers.landed = None
+        self._layers.child_commits = None
     _end(self, state)
 
 
-def overlay_always(self: Landed, revision: Any, read_at: Any) -> bool:
+def overlay_always(self: ChildCommits, revision: Any, read_at: Any) -> bool:
     return read_at is not None
 
 
-def overlay_never(self: Landed, revision: Any, read_at: Any) -> bool:
+def overlay_never(self: ChildCommits, revision: Any, read_at: Any) -> bool:
     return False
 
 
@@ -440,8 +440,8 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("parent exempts everything newer", ((sqlite_section, "_stranger", every_newer_excused),), "family"),
     ("child's revision hides a stranger's", ((sqlite_section, "_stranger", past_not_searched),), "family"),
     ("child's writes not excused", ((Transaction, "_as_commit", nobody_excused),), "family"),
-    ("parent does not see its child's version", ((Landed, "_shows", overlay_never),), "family"),
-    ("stale overlay after refresh", ((Landed, "_shows", overlay_always),), "family"),
+    ("parent does not see its child's version", ((ChildCommits, "_shows", overlay_never),), "family"),
+    ("stale overlay after refresh", ((ChildCommits, "_shows", overlay_always),), "family"),
     ("refresh forgets a grandchild", ((Transaction, "refresh", refresh_forgets),), "family"),
     ("child that read nothing forgets its child", ((Transaction, "_end", end_forgets),), "family"),
     (

@@ -14,7 +14,7 @@ from typing import Any
 from tenure.base.errors import BaseMoved, BelowMark, OutcomeUnknown, RetryError, SnapshotTooOld, TenureError
 from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import ZERO_AT, Timestamp
-from tenure.kv.absences import Taken
+from tenure.kv.absences import MakeError
 from tenure.kv.buffer import BufferMark
 from tenure.kv.gaps import Gap
 from tenure.kv.keys import Span
@@ -46,7 +46,7 @@ class TracingTransaction(Transaction):
             parent is not None and self._layers._seen_parent is None,
             self._hub.t,
         )
-        self.record.is_from_known = self._known is not None
+        self.record.is_from_known = self._values_ahead is not None
         self._reads_then: dict[Reads, int] = {}
         """By mark: how many reads had been recorded."""
         self._puts_then: dict[BufferMark, int] = {}
@@ -54,7 +54,7 @@ class TracingTransaction(Transaction):
 
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
         began = self.trace.tick()
-        is_known = self._known is not None and key in self._known
+        is_known = self._values_ahead is not None and key in self._values_ahead
         with Refusals(self.trace):
             value = super().get(key, flushed_at=flushed_at)
         if value is None and flushed_at:
@@ -89,8 +89,8 @@ class TracingTransaction(Transaction):
         self.record.reads.append(read)
         return iter(rows)
 
-    def expect_absent(self, key: bytes, taken: Taken) -> None:
-        super().expect_absent(key, taken)
+    def expect_absent(self, key: bytes, make_error: MakeError) -> None:
+        super().expect_absent(key, make_error)
         self.record.absent.append(key)
 
     def mark_reads(self) -> Reads:
@@ -319,9 +319,9 @@ class TracingWatch:
 class TracingStore(Store):
     engine: SimEngine
 
-    def begin(self, *, urgent: bool = False, known: ReadAhead | None = None) -> TracingTransaction:
+    def begin(self, *, urgent: bool = False, read_ahead: ReadAhead | None = None) -> TracingTransaction:
         committer = self._urgent if urgent else self._committer
-        return TracingTransaction(self._scope, committer, known=known)
+        return TracingTransaction(self._scope, committer, read_ahead=read_ahead)
 
     def traced(self, run: Callable[[TracingTransaction], None], *, urgent: bool = False) -> None:
         """`transact`, for functions that know they are recorded."""

@@ -67,7 +67,7 @@ def own_notes_only(self: BufferView) -> Any:
 
 
 def scan_of_the_present(self: ReadView, span: Any) -> dict[bytes, bytes | None]:
-    return self._landed.within(span, self.read_at) | self._writes._buffer.within(span)
+    return self._child_commits.within(span, self.read_at) | self._writes._buffer.within(span)
 
 
 ALL: tuple[tuple[Any, ...], ...] = (

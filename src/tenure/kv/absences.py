@@ -1,16 +1,17 @@
-"""Keys that a transaction counts on being absent, without having looked: the section does, when it commits.
+"""Keys that a transaction requires to be absent: the section checks that at the commit, without an earlier
+read.
 
-To look whether a key is taken, and to prove at commit that this is still so, asks the store twice. A
-transaction that only needs the key to be free when it commits leaves out the first: it says what is to be
-told if it is not. Then the whole group of commits costs one look.
+Reading whether a key is taken, and proving at commit that this is still so, asks the store twice. A
+transaction that only needs the key to be free when it commits skips the first read: it provides the error to
+raise if the key is taken. Then the whole group of commits costs one lookup.
 
-The store alone can say that a row is absent as long as nothing of its index has left for the lake: that
-there is no cleaned mark is one more thing to be absent, before all others.
+The store alone can prove that a row is absent only while no row of its index has moved to the lake. So the
+index's cleaned mark is required to be absent too, before all other keys.
 
-Invariant (absent): a commit writes nothing if a key that it counts on being absent has a row.
+Invariant (absent): a commit writes nothing if a key that it requires to be absent has a row.
 
-Walk: `Transaction.expect_absent` -> `expect`; at commit `keys` goes into the section, and `failure` says
-what a refusal means.
+Walk: `Transaction.expect_absent` -> `expect`; at commit `keys` goes into the section, and `failure` turns a
+refusal into an error.
 """
 
 from collections.abc import Callable, Container
@@ -20,26 +21,28 @@ from tenure.kv.commits import failure
 from tenure.kv.keys import Keyspace
 from tenure.storage.engine import CommitStatus, Outcome
 
-Taken = Callable[[], TenureError]
+MakeError = Callable[[], TenureError]
 """Makes the error to raise if the key has a row after all."""
 
 
 class Absences:
-    __slots__ = ("_keyspace", "taken")
+    __slots__ = ("_keyspace", "errors")
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
-        self.taken: dict[bytes, Taken] = {}
-        """In the order in which they were expected: the first that is taken is told of."""
+        self.errors: dict[bytes, MakeError] = {}
+        """By key, in the order in which the keys were expected: the first taken one raises its error."""
 
-    def expect(self, key: bytes, taken: Taken) -> None:
-        self.taken.setdefault(key, taken)
+    def expect(self, key: bytes, make_error: MakeError) -> None:
+        self.errors.setdefault(key, make_error)
 
     def keys(self, written: Container[bytes]) -> tuple[bytes, ...]:
-        """For the section: marks, then what is still to be written; a write taken back needs no room."""
-        if not self.taken:
+        """For the section: marks, then keys that are still to be written; a write that was undone needs no
+        absence.
+        """
+        if not self.errors:
             return ()
-        keys = [key for key in self.taken if key in written]
+        keys = [key for key in self.errors if key in written]
         guard = self._keyspace.point_guard
         return tuple(dict.fromkeys([*(guard(key).cleaned_first for key in keys), *keys]))
 
@@ -47,9 +50,9 @@ class Absences:
         """The error that a refusal raises from the commit."""
         if outcome.status is not CommitStatus.TAKEN:
             return failure(outcome)
-        taken = self.taken.get(outcome.key)
+        make_error = self.errors.get(outcome.key)
         return (
             BelowMark("rows have moved to the lake, where this one was not looked for")
-            if taken is None
-            else taken()
+            if make_error is None
+            else make_error()
         )

@@ -1,15 +1,15 @@
-"""Bases: rows of an index that are no longer in the store but in the lake, as far as reads must know.
+"""Bases: the rows of an index that moved from the store to the lake, as far as reads must know them.
 
-    visible at T  =  what the store has of a key, a tombstone too,  over  what the base has at T
+    visible at T  =  the store's row of a key, a tombstone too,  over  the base's row at T
 
-A revision above the cleaned mark that the store shows as visible at T is the truth, whether it was flushed
-already or not. What lies below the mark may be gone, or replaced by what was merged in: there the base says
-whether there is a row. The base in hand may be older than the newest: each piece of the store is read with
-the mark in one snapshot, and if the mark is above what the base is complete up to (`flushed_at`), that piece
-starts over with the newest base at the same T.
+A revision above the cleaned mark that is visible in the store at T is correct, whether it was flushed already
+or not. Below the mark a revision may be gone, or replaced by a merge: there the base decides whether there is
+a row. The cached base may be older than the newest. So each piece of the store is read with the mark in one
+snapshot, and if the mark is above the base's `flushed_at`, that piece starts over with the newest base at the
+same T.
 
-Invariant (base-exact): a read at T gives the rows that were visible at T, wherever flushing and cleaning
-have put them meanwhile.
+Invariant (base-exact): a read at T gives the rows that were visible at T, regardless of flushes and cleanings
+since.
 
 Walk: `kv.store_reads` and `kv.snapshot` read with these; `table.lake` has the bases.
 """
@@ -26,24 +26,24 @@ from tenure.storage.engine import HEAD_BYTES, Engine, ReadResult, Scan
 T = TypeVar("T")
 
 KEYS_AT_ONCE = 1_000
-"""Keys per engine call: enough to make the call's cost vanish."""
+"""Keys per engine call: enough to make the cost of the call negligible."""
 
 Row: TypeAlias = tuple[bytes, bytes]
 """A key and its value."""
 
 
 class Base(Protocol):
-    """What the lake has of one index. Raises BaseMoved if a file is gone: there is a newer base then."""
+    """The lake's rows of one index. Raises BaseMoved if a file is gone: there is a newer base then."""
 
     @property
     def flushed_at(self) -> Timestamp:
-        """All revisions up to here are in it."""
+        """The base contains all revisions up to this time."""
         ...
 
     def get(self, key: bytes, at: Timestamp) -> bytes | None: ...
 
     def get_many(self, keys: Sequence[bytes], at: Timestamp) -> dict[bytes, bytes]:
-        """The values of those keys that have a row; each part of a file is read once."""
+        """The values of those keys that have a row; each row group of a file is read once."""
         ...
 
     def page(self, span: Span, at: Timestamp, limit: int, *, reverse: bool) -> list[Row]:
@@ -51,27 +51,27 @@ class Base(Protocol):
         ...
 
     def rows_within(self, span: Span) -> int:
-        """At least so many of its rows lie in a span: cheap, for planning."""
+        """A lower bound of the number of its rows in a span: cheap, for planning."""
         ...
 
     @property
     def described(self) -> str:
-        """How large it is, in words."""
+        """Its size, in words."""
         ...
 
 
 class Bases(Protocol):
     def of(self, head: bytes) -> Base | None:
-        """The base of an index as far as this node knows: in memory, and maybe not the newest."""
+        """The base of an index that this node has in memory, which may not be the newest."""
         ...
 
     def newer(self, head: bytes, base: Base | None) -> Base:
-        """The newest base, as the store says; raises CorruptData if that is the one that did not do."""
+        """The newest base according to the store; raises CorruptData if that is the one that was too old."""
         ...
 
 
 class NoBases:
-    """Of a store without a lake."""
+    """The bases of a store without a lake."""
 
     def of(self, head: bytes) -> Base | None:
         return None
@@ -84,7 +84,7 @@ NO_BASES = NoBases()
 
 
 def with_base(bases: Bases, head: bytes, read: Callable[[Base | None], T]) -> T:
-    """Reads a piece with the base in hand, and starts over with a newer one if that is too old."""
+    """Reads a piece with the cached base, and starts over with a newer one if that is too old."""
     base = bases.of(head)
     while True:
         try:
@@ -94,7 +94,7 @@ def with_base(bases: Bases, head: bytes, read: Callable[[Base | None], T]) -> T:
 
 
 Accept: TypeAlias = Callable[[ReadResult, Timestamp], Timestamp]
-"""Judges an answer by its marks, given how far the base goes; returns the time that is read at."""
+"""Checks an answer against its marks, given the base's `flushed_at`; returns the read time."""
 
 
 def get(
@@ -125,7 +125,7 @@ def get_many(
     at: Callable[[], Timestamp | None],
     accept: Accept,
 ) -> dict[bytes, bytes | None]:
-    """As `get`, of several keys: those of a head together."""
+    """As `get`, for several keys: those of one head together."""
     by_head: dict[bytes, list[bytes]] = {}
     for key in keys:
         by_head.setdefault(key[:HEAD_BYTES], []).append(key)
@@ -149,15 +149,15 @@ def _get_batch(
     read_at = accept(found, ZERO_AT if base is None else base.flushed_at)
     values = {key: value for key, written_at, value in found.revisions if written_at > found.cleaned_at}
     missing = [key for key in keys if key not in values]
-    based = {} if base is None or not missing else base.get_many(missing, read_at)
-    return values | {key: based.get(key) for key in missing}
+    base_rows = {} if base is None or not missing else base.get_many(missing, read_at)
+    return values | {key: base_rows.get(key) for key in missing}
 
 
 class Page(NamedTuple):
-    """Some rows of a span, and the part of it that they answer for."""
+    """Some rows of a span, and the part of the span that they cover."""
 
     rows: Mapping[bytes, bytes | None]
-    """In order; without a value where the row is gone."""
+    """In key order; the value is None where the row is deleted."""
     answered: Span
 
 
@@ -167,14 +167,14 @@ def pages(
     bases: Bases,
     span: Span,
     at: Callable[[], Timestamp | None],
-    asked: int,
+    rows_wanted: int,
     accept: Accept,
     *,
     reverse: bool,
 ) -> Iterator[Page]:
     """Yields a span's visible rows, so many a page.
 
-    Each page is an engine snapshot of its own; `at` says anew for each at which time to read.
+    Each page is an engine snapshot of its own; `at` is called for each and returns its read time.
     """
     assert keyspace.owns_span(span), "a span of another tenant"
     head = span.lo[:HEAD_BYTES]
@@ -183,14 +183,18 @@ def pages(
 
     def read(base: Base | None) -> Page:
         found = engine.scan(
-            Scan(left.lo, left.hi, guard, at(), limit=asked, reverse=reverse, tombstones=base is not None)
+            Scan(
+                left.lo, left.hi, guard, at(), limit=rows_wanted, reverse=reverse, tombstones=base is not None
+            )
         )
         read_at = accept(found, ZERO_AT if base is None else base.flushed_at)
-        stored = _answered(left, [revision.key for revision in found.revisions], asked, reverse)
+        stored = _answered(left, [revision.key for revision in found.revisions], rows_wanted, reverse)
         rows = {key: value for key, at, value in found.revisions if at > found.cleaned_at}
         if base is None:
             return Page(rows, stored)
-        return _laid_over(rows, stored, base.page(left, read_at, asked, reverse=reverse), asked, reverse)
+        return _laid_over(
+            rows, stored, base.page(left, read_at, rows_wanted, reverse=reverse), rows_wanted, reverse
+        )
 
     while True:
         page = with_base(bases, head, read)
@@ -201,23 +205,25 @@ def pages(
 
 
 def merged(page: Page, laid_over: Mapping[bytes, bytes | None], *, reverse: bool) -> list[Row]:
-    """A page's rows with what lies over the store: a value of None is a row that is gone."""
+    """A page's rows with uncommitted rows over them: a value of None is a deleted row."""
     rows = [(key, value) for key, value in {**page.rows, **laid_over}.items() if value is not None]
     return sorted(rows, reverse=reverse) if laid_over else rows
 
 
 def _laid_over(
-    stored: dict[bytes, bytes | None], span: Span, based: list[Row], asked: int, reverse: bool
+    stored: dict[bytes, bytes | None], span: Span, base_rows: list[Row], rows_wanted: int, reverse: bool
 ) -> Page:
-    """The store's rows, which answer for a span, over the base's, as far as those answer."""
-    answered = _answered(span, [key for key, _ in based if span.lo <= key < span.hi], asked, reverse)
-    rows = {**dict(based), **stored}
+    """The store's rows, which cover a span, over the base's, as far as those cover it."""
+    answered = _answered(
+        span, [key for key, _ in base_rows if span.lo <= key < span.hi], rows_wanted, reverse
+    )
+    rows = {**dict(base_rows), **stored}
     keys = sorted((key for key in rows if answered.lo <= key < answered.hi), reverse=reverse)
     return Page({key: rows[key] for key in keys}, answered)
 
 
-def _answered(span: Span, keys: list[bytes], asked: int, reverse: bool) -> Span:
-    """The part of a span that so many keys answer for, if so many were asked for."""
-    if len(keys) < asked:
+def _answered(span: Span, keys: list[bytes], rows_wanted: int, reverse: bool) -> Span:
+    """The part of a span that these keys cover, if so many were requested."""
+    if len(keys) < rows_wanted:
         return span
     return Span(keys[-1], span.hi) if reverse else Span(span.lo, keys[-1] + b"\0")

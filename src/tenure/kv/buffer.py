@@ -1,22 +1,22 @@
-"""What a transaction has written and not committed: its newest write of each key, and the way back.
+"""A transaction's uncommitted writes: the newest write of each key, and the former ones for savepoints.
 
     mark ──► savepoint 0     put a, put b     mark ──► savepoint 1     put a, delete c
              undo[0]: a was ..., b was ...             undo[1]: a was ..., c was ...
 
-Each savepoint opens a layer of what the keys were when they were first written after it. Going back
-puts that back, newest layer first, so it costs what has changed since and not what was written before.
-Without a savepoint nothing is noted.
+Each savepoint opens a layer that keeps the former write of each key that is first written after it. Going
+back restores these, newest layer first, so it costs as much as was changed since the savepoint. Without a
+savepoint no former writes are kept.
 
-A **view** is the buffer as it was at one moment, for a cursor that reads on while others write. To open one
-costs nothing: each later change of a key, going back to a savepoint too, first notes in the newest view
-what the key was. An older view looks into its own notes, then into those of the views after it, then into
-the buffer.
+A **view** is the buffer as it was at one moment, for a cursor that reads on while the transaction writes.
+Opening one costs nothing: each later change of a key, going back to a savepoint too, first notes the key's
+former write in the newest view. An older view looks into its own notes, then into those of the views after
+it, then into the buffer.
 
     view 1                  put a           view 2                  put a, put b
     notes: a was ...                        notes: a was ..., b was ...
 
-What a buffer holds in memory is told before it grows (`account_to`): its writes, and the former writes that
-savepoints and views keep. So the session that writes can be refused.
+The buffer reports its size before it grows (`account_to`): its writes, and the former writes that savepoints
+and views keep. So a session that writes too much can be refused.
 
 Walk: `kv.transaction` keeps one per transaction; `kv.view` reads a `BufferView`.
 """
@@ -31,10 +31,10 @@ from tenure.kv.keys import KEY_BYTES_MAX, Span
 from tenure.storage.engine import Removal, Write
 
 ENTRY_BYTES = 300
-"""What a write takes in memory besides its key and value: objects, and its places in dictionaries."""
+"""The memory of a write besides its key and value: objects, and its dictionary slots."""
 
 GROWTH_BYTES = 256 * 1024
-"""After each growth by so much, the account of memory is told."""
+"""The growth after which the memory account is told again."""
 
 
 class CommitLimits(NamedTuple):
@@ -45,7 +45,7 @@ class CommitLimits(NamedTuple):
 
 
 class BufferMark(NamedTuple):
-    """A place in a transaction to go back to; gone once it went back to, or released, an earlier one."""
+    """A point of a transaction to go back to; invalid after going back to, or releasing, an earlier one."""
 
     depth: int
     removals: int
@@ -61,22 +61,22 @@ class Buffer:
         self._limits = limits
         self.writes: dict[bytes, Write] = {}
         self._order: list[bytes] = []
-        """The keys of `writes`, sorted: a scan finds its part without walking them all."""
+        """The keys of `writes`, sorted: a scan finds its span without walking them all."""
         self.removals: list[Removal] = []
         self._bytes = 0
         self._undo: list[dict[bytes, Write | None]] = []
         self._undo_bytes = 0
         self._noted_bytes = 0
-        """Of what views have noted."""
+        """The bytes of the views' notes."""
         self._on_growth: Callable[[int], None] | None = None
         self._told_bytes = GROWTH_BYTES
-        """Up to so many it may grow without a word."""
+        """The size up to which it may grow without telling the account."""
         self._newest_view: ref[BufferView] | None = None
-        """Weak: views that nobody reads any more need no notes. Older views keep the newer ones alive."""
+        """Weak: views without a reader need no notes. Older views keep the newer ones alive."""
 
     def account_to(self, on_growth: Callable[[int], None] | None) -> None:
-        """From now on that is told, now and then, how many bytes it is about to hold; it raises if they are
-        too many.
+        """From now on `on_growth` is told, now and then, how many bytes the buffer is about to hold; it
+        raises if they are too many.
         """
         self._on_growth = on_growth
 
@@ -106,7 +106,7 @@ class Buffer:
         self._told_bytes = held_bytes + GROWTH_BYTES
 
     def _keep(self, key: bytes, former: Write | None) -> None:
-        """For the way back to the newest savepoint."""
+        """Keeps the former write for going back to the newest savepoint."""
         layer = self._undo[-1]
         if key not in layer:
             layer[key] = former
@@ -126,7 +126,9 @@ class Buffer:
         )
 
     def forget(self, span: Span) -> None:
-        """Takes the writes of a span back as if they had never been, up to the next `back_to`."""
+        """Removes the writes of a span as if they had never happened; `back_to` an earlier savepoint still
+        works.
+        """
         keys = _between(self._order, span)
         for key in keys:
             former = self.writes[key]
@@ -145,7 +147,7 @@ class Buffer:
         return {write.key: write.value for write in writes if write.key_stamp is None}
 
     def view(self) -> "BufferView":
-        """What is written now, whatever is written or taken back later."""
+        """The current writes; later changes do not affect it."""
         newest = None if self._newest_view is None else self._newest_view()
         if newest is not None and not newest.notes:
             return newest
@@ -159,7 +161,7 @@ class Buffer:
         assert self._newest_view is not None
         view = self._newest_view()
         if view is None:
-            self._newest_view = None  # so nobody reads an older one either
+            self._newest_view = None  # so no older view has a reader either
             self._noted_bytes = 0
         elif view.note(key, former):
             self._noted_bytes += _kept_size(former)
@@ -169,7 +171,7 @@ class Buffer:
         return BufferMark(len(self._undo) - 1, len(self.removals))
 
     def back_to(self, savepoint: BufferMark | None) -> None:
-        """Forgets what was written since; the savepoint stays. None: since the start."""
+        """Undoes the writes since the savepoint, which stays. None: since the start."""
         if savepoint is None:
             self._undo.clear()
             self._undo_bytes = 0
@@ -187,7 +189,7 @@ class Buffer:
             self._tell_growth(self._bytes + ENTRY_BYTES * len(self.writes))
 
     def _restore(self, formers: dict[bytes, Write | None]) -> None:
-        """Makes each key what it was."""
+        """Restores the former write of each key."""
         has_forgotten = False
         for key, former in formers.items():
             current = self.writes.pop(key, None)
@@ -204,14 +206,14 @@ class Buffer:
             self._order = [key for key in self._order if key in self.writes]
 
     def clear(self) -> None:
-        """The transaction is over: nothing is read from it any more, by views neither."""
+        """Called when the transaction is over: nothing is read from it any more, not by views either."""
         self.writes.clear()
         self._order.clear()
         self._undo.clear()
         self._newest_view = None
 
     def release(self, savepoint: BufferMark | None) -> None:
-        """Keeps what was written since, and forgets the savepoint and those after it. None: every one."""
+        """Keeps the writes since the savepoint, and removes it and those after it. None: all savepoints."""
         if savepoint is None:
             self._undo.clear()
             self._undo_bytes = 0
@@ -226,20 +228,20 @@ class Buffer:
 
 
 class BufferView:
-    """What a buffer held at one moment."""
+    """The content of a buffer at one moment."""
 
     __slots__ = ("__weakref__", "_buffer", "_order", "later", "notes")
 
     def __init__(self, buffer: Buffer) -> None:
         self._buffer = buffer
         self.notes: dict[bytes, Write | None] = {}
-        """What keys were that have changed since, up to the next view."""
+        """Former writes of the keys that have changed since, up to the next view."""
         self._order: list[bytes] = []
-        """The keys of the notes; sorted when they are needed so."""
+        """The keys of the notes; sorted on demand."""
         self.later: BufferView | None = None
 
     def note(self, key: bytes, former: Write | None) -> bool:
-        """Returns whether it is news."""
+        """Returns whether the key had no note yet."""
         if key in self.notes:
             return False
         self.notes[key] = former
@@ -253,11 +255,11 @@ class BufferView:
         return self._buffer.writes.get(key)
 
     def has_changed(self, key: bytes) -> bool:
-        """Whether a key was written since, and that was not taken back."""
+        """Whether a key was written since, and the write was not undone."""
         return self.get(key) is not self._buffer.writes.get(key)
 
     def within(self, span: Span) -> dict[bytes, bytes | None]:
-        """As of the buffer itself."""
+        """As `Buffer.within`."""
         found = self._buffer.within(span)
         for view in reversed(list(self._onward())):
             view._order.sort()  # mostly sorted already: costs one pass
@@ -281,7 +283,7 @@ def _between(keys: list[bytes], span: Span) -> list[bytes]:
 
 
 def _kept_size(former: Write | None) -> int:
-    """Of what a key was, as a savepoint or a view keeps it."""
+    """The size of a former write that a savepoint or a view keeps."""
     return ENTRY_BYTES + (0 if former is None else _size(former))
 
 

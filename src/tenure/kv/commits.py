@@ -4,39 +4,39 @@
     thread b: commit ─► queue ─► sleeps ──────────────────────────────────► outcome
     thread d:             commit ─► queue ─► sleeps ──────────────────────► leads the next group
 
-An fsync costs more than all the rest of a commit, so whoever comes while one is under way waits
-and goes with the next. There is no thread of its own: the first to come leads, and a leader hands
-on to the first who waits. Each waiter sleeps on an event of its own.
+An fsync costs more than all the rest of a commit, so commits that come while one is under way wait for the
+next group. There is no dedicated thread: the first thread to come leads, and a leader hands on to the first
+waiter. Each waiter sleeps on an event of its own.
 
-Left to themselves, threads that commit again and again would take turns in groups of half their
-number: those of one group come back just after the next one has left. So a leader gathers: it
-waits until as many have come as were seen under way, for a part of a section's time at most. A
-thread that commits alone never waits.
+Without further measures, threads that commit again and again would alternate in groups of half their number:
+those of one group come back just after the next one has left. So a leader gathers: it waits until as many
+threads have come as were recently committing, for a fraction of a section's time at most. A thread that
+commits alone never waits.
 
-Whoever must not wait, as an event loop must not, submits its commit and is called back:
+A caller that must not wait, such as an event loop, submits its commit and is called back:
 
     loop: submit ─► queue ─► goes on ........................ on_done
                       └─► the committer's own thread leads ─────┘
 
-That thread is started by the first submit, ends after a moment without any, and takes its turn in the
-queue like everybody else; it never gathers, since what was submitted meanwhile is there already.
-Submitted and blocking commits share groups, so a callback may come from any thread that leads.
+That thread is started by the first submit, ends after a moment without any, and queues like every other. It
+never gathers, since commits submitted meanwhile are in the queue already. Submitted and blocking commits
+share groups, so a callback may come from any thread that leads.
 
-A group whose connection broke is settled before anything else happens on the lane: refused, or
-found to have landed. Until then its members wait, since an answer that is wrong is worse. An urgent
-lane alone does not wait past its members' deadlines: nothing hangs on a heartbeat whose outcome is
-not known, and the next group on the lane keeps a former one from landing as settling would.
+A group whose connection broke is settled before anything else happens on the lane: refused, or found to have
+landed. Until then its members wait, since a wrong answer would be worse. Only an urgent lane does not wait
+past its members' deadlines: nothing depends on a heartbeat whose outcome is unknown, and the next group on
+the lane keeps an earlier one from landing just as settling does.
 
 A commit can be taken back until its group is sent: while it waits, and before it leads. After that the
-section decides, and whoever wanted it back is told what it decided. A store that hangs decides nothing: then
-whoever wanted it back is told after a moment that the outcome is not known. If it is the leader, it leaves
-its group to a thread that goes on to settle it; until then nothing else happens on the lane, as ever.
+section decides, and the canceled statement gets the section's outcome. If the store hangs, a canceled
+statement is told after a moment that the outcome is unknown. If its thread is the leader, it leaves its group
+to another thread that settles it; until then nothing else happens on the lane.
 
-A leader takes the queue only when it has the engine's section. Where another process has that, a leader that
-may be told to stop does not wait there: it leaves the lead to the committer's own thread and waits like the
-others. So a process that was stopped inside the section delays commits, which can still be taken back.
+A leader takes the queue only when it has the engine's section. If another process has the section, a leader
+that may be told to stop does not wait there: it passes the lead to the committer's own thread and waits like
+the others. So a process that was stopped inside the section delays commits, but they can still be taken back.
 
-Invariant (I5): each commit gets its true outcome, or OutcomeUnknown if nobody can tell any more.
+Invariant (I5): each commit gets its true outcome, or OutcomeUnknown if it can no longer be found out.
 
 Walk: `Transaction.commit` -> `Committer.commit` -> `_lead` -> `Engine.commit`, `Engine.settle`;
 `Transaction.submit` -> `Committer.submit` -> `_run`, in its own thread -> `_lead`.
@@ -67,24 +67,25 @@ from tenure.base.timestamp import Timestamp, to_text
 from tenure.storage.engine import Commit, CommitStatus, Engine, Group, Outcome
 
 CLEANUP_SECONDS = 0.5
-"""How long a commit goes on that nobody said may be taken back, once its thread is to stop."""
+"""How long a commit without a check of its own goes on after its thread was told to stop."""
 
 GROUP_MAX = 128
 """Commits per group: beyond this, PostgreSQL's rate no longer grows but latency does."""
 
 GATHER_PART = 0.5
 GATHER_SECONDS_MAX = 0.005
-"""How long a leader gathers at most: a part of what the last group took, and in all. With 16
-threads this makes groups of 15 instead of 8, a quarter makes 13."""
+"""How long a leader gathers at most: a fraction of the last group's time, and an absolute bound. With 16
+threads one half makes groups of 15 instead of 8, one quarter makes 13.
+"""
 
 SETTLE_PAUSES = Pauses(0.01, 0.5, spread=0.5)
-"""The longest pause between two tries to settle while the store is away."""
+"""The pauses between two attempts to settle while the store is away."""
 
 CHECK_SECONDS = 0.05
-"""How often a commit that waits for its group asks whether it is still wanted."""
+"""How often a commit that waits for its group calls its check."""
 
 GRACE_SECONDS = 0.5
-"""How long a commit that was sent is waited for when it is not wanted any more."""
+"""How long a canceled statement still waits for a commit that was sent."""
 
 UNDECIDED = "the statement was to end while its commit was on its way: whether it committed is not known"
 
@@ -92,7 +93,7 @@ IDLE_SECONDS = 0.1
 """How long the committer's thread outlives the last submit: starting one costs a thousandth of that."""
 
 CLOSE_SECONDS = 5.0
-"""How long a close waits for what was submitted: a group takes less, even one that is settled."""
+"""How long a close waits for submitted commits: a group takes less, even one that is settled."""
 
 _log = logging.getLogger(__name__)
 
@@ -117,7 +118,7 @@ class Committer:
         self._gathered = env.event()
         self._closing = env.event()
         self._is_running = False
-        """Whether there is a thread for what is submitted."""
+        """Whether the thread for submitted commits exists."""
         self._task: Task | None = None
         self._is_to_lead = False
         self._called = env.event()
@@ -127,17 +128,19 @@ class Committer:
         return self._lane.id
 
     def renew_lane(self) -> None:
-        """Goes on with a new lane; a group under way ends on the one it was sent on.
+        """Continues with a new lane; a group under way ends on its own lane.
 
-        For a node that starts over under a new session: whoever declared the old one dead closes
+        For a node that starts over under a new session: the node that declared the old session dead closes
         its lanes, now or later.
         """
         self._lane = _Lane(self._engine.open_lane(urgent=self._urgent))
 
     def commit(self, commit: Commit, check: Check = unchecked) -> Outcome:
-        """`check` is called until the commit is sent, and raises to take it back: nothing is written then.
+        """`check` is called until the commit is sent; if it raises, the commit is taken back and writes
+        nothing.
 
-        Without one, the thread's own is asked with patience: whoever was canceled may still have to clean up.
+        Without one, the thread's own check is called with patience: a canceled statement may still have to
+        clean up.
         """
         waiter = _Waiter(commit, self._env)
         if check is unchecked:
@@ -156,11 +159,11 @@ class Committer:
     def submit(
         self, commit: Commit, on_done: Callable[[Outcome | TenureError], None]
     ) -> "Callable[[TenureError], bool]":
-        """Like `commit`, but returns at once: `on_done` is given the outcome, or the error that came instead.
+        """Like `commit`, but returns at once: `on_done` receives the outcome or the error.
 
-        It is called from a thread of the committer's choice, which all others wait for: it must be quick.
-        Returns what takes the commit back: it has `on_done` called with the error it is given, and returns
-        True, unless the commit was sent.
+        `on_done` is called from any thread of the committer, while all others wait: it must be quick. Returns
+        a function that takes the commit back: unless the commit was sent, it calls `on_done` with its
+        argument, an error, and returns True.
         """
         submitted = _Submitted(commit, on_done, self._call)
         with self._lock:
@@ -179,7 +182,7 @@ class Committer:
         return True
 
     def _leave_lead(self, waiter: "_Waiter") -> None:
-        """The committer's own thread is to lead instead of this one."""
+        """Passes the lead to the committer's own thread."""
         with self._lock:
             waiter.woken.clear()
             self._call()
@@ -192,7 +195,7 @@ class Committer:
             self._task = self._env.spawn("commits", self._run)
 
     def _enqueue(self, waiter: "_Waiter | _Submitted") -> bool:
-        """Returns whether it is to lead; under the lock."""
+        """Returns whether the waiter is to lead; called under the lock."""
         self._queue.append(waiter)
         leads, self._led = not self._led, True
         if len(self._queue) == self._expected > 1:
@@ -200,7 +203,7 @@ class Committer:
         return leads
 
     def _call(self) -> None:
-        """Makes the committer's thread the leader; under the lock."""
+        """Makes the committer's thread the leader; called under the lock."""
         self._is_to_lead = True
         self._called.set()
 
@@ -209,11 +212,11 @@ class Committer:
             try:
                 self._lead(may_wait=True)
             except Exception:
-                # Its members know that they cannot know; those who come after need the thread.
+                # The members' outcomes are unknown to them; later commits need the thread.
                 _log.exception("a group of commits failed unforeseen")
 
     def _await_call(self) -> bool:
-        """Waits until the thread is to lead; False if nobody has needed it for a while."""
+        """Waits until the thread is to lead; False if it was not needed for a while."""
         while True:
             self._called.wait(IDLE_SECONDS)
             with self._lock:
@@ -227,18 +230,18 @@ class Committer:
 
     def _wait(self, waiter: "_Waiter", check: Check) -> None:
         try:
-            with self._env.waiting(holds=True):  # it may be woken to lead the others
+            with self._env.waiting(holds=True):  # it may be woken to lead
                 while not waiter.woken.wait(None if check is unchecked else CHECK_SECONDS):
                     check()
         except BaseException as error:
-            # It is taken back, or the thread is being stopped: if it was to lead, somebody else must.
+            # The commit is taken back, or the thread is being stopped: if it was to lead, another must.
             with self._lock:
                 was_sent = waiter not in self._queue
                 if not was_sent:
                     self._queue.remove(waiter)
             if was_sent and isinstance(error, TenureError):
                 if waiter.woken.wait(GRACE_SECONDS):
-                    return  # too late to be taken back: what came of it is told
+                    return  # too late to be taken back: the outcome is returned
                 raise OutcomeUnknown(UNDECIDED) from error
             if not was_sent and waiter.woken.is_set():
                 self._hand_on()
@@ -255,14 +258,14 @@ class Committer:
             if not is_whole:
                 self._gathered.wait(self._gather_seconds)
         except BaseException:
-            # It is taken back, or the thread is being stopped: somebody else must lead.
+            # The commit is taken back, or the thread is being stopped: another thread must lead.
             with self._lock:
                 self._queue.remove(leader)
             self._hand_on()
             raise
 
     def _lead(self, *, may_wait: bool) -> bool:
-        """Sends one group, and hands on to the first who waits.
+        """Sends one group, and hands on to the first waiter.
 
         False if it would have to wait for the section, and may not.
         """
@@ -293,7 +296,7 @@ class Committer:
             return [self._queue.popleft() for _ in range(min(GROUP_MAX, len(self._queue)))]
 
     def _conclude(self, group: "list[_Waiter | _Submitted]", send: Callable[[], list[Outcome]]) -> None:
-        """Tells each member what came of it, and hands on; unless the leader has left."""
+        """Tells each member its outcome, and hands on; unless the leader has left."""
         began = self._env.monotonic()
         try:
             outcomes = send()
@@ -330,7 +333,7 @@ class Committer:
                 self._led = False
 
     def _send(self, lane: "_Lane", members: tuple[Commit, ...]) -> list[Outcome]:
-        """Gives the section back that was entered for it."""
+        """Releases the section that was entered for it."""
         seq = next(lane.seqs)
         group = Group(lane.id, seq, self._clock.wall_at(), self.max_offset_micros, members)
         settled = partial(self._settled, lane.id, seq, members)
@@ -357,7 +360,7 @@ class Committer:
         return outcomes
 
     def _give_up_at(self, members: tuple[Commit, ...]) -> Timestamp | None:
-        """From when on the outcome of a group is of no use to anybody; None: never."""
+        """The time after which the outcome of a group is useless; None: never."""
         deadlines = [member.deadline_at for member in members if member.deadline_at is not None]
         return max(deadlines) if self._urgent and len(deadlines) == len(members) else None
 
@@ -377,7 +380,7 @@ class Committer:
                 _ask_leader()
 
     def close(self) -> None:
-        """Gives the lane up, once what was submitted is done; only when no other commit is under way."""
+        """Closes the lane once submitted commits are done; called only when no other commit is under way."""
         self._closing.set()
         self._called.set()
         if self._task is not None:
@@ -386,7 +389,7 @@ class Committer:
 
 
 def _ask_leader() -> None:
-    """Raises Abandoned if the thread that leads is to stop."""
+    """Raises Abandoned if the leading thread is to stop."""
     try:
         current_check()()
     except TenureError as error:
@@ -415,7 +418,7 @@ class _Left(Exception):
         self.settle = settle
         self.cause = abandoned.__cause__
         self.error: BaseException = OutcomeUnknown(UNDECIDED)
-        """What the leader is told."""
+        """The error for the leader."""
         if not abandoned.was_sent and self.cause is not None:
             self.error = self.cause
 
@@ -441,7 +444,7 @@ class _Waiter:
         return self.outcome is not None or self.error is not None
 
     def call(self) -> None:
-        """It is to lead the next group."""
+        """Makes it lead the next group."""
         self.woken.set()
 
     def tell(self) -> None:
@@ -449,14 +452,14 @@ class _Waiter:
 
     def result(self) -> Outcome:
         if self.error is not None:
-            # Several threads raise it: each gets its own, so that tracebacks do not mix.
+            # Several threads raise it: each gets a copy, so that tracebacks do not mix.
             raise copy(self.error) from self.error
         assert self.outcome is not None
         return self.outcome
 
 
 def _forget(result: Outcome | TenureError) -> None:
-    """In place of what has been called."""
+    """Replaces a callback that has been called."""
 
 
 class _Submitted:
@@ -474,10 +477,10 @@ class _Submitted:
     def tell(self) -> None:
         result = self.outcome if self.error is None else copy(self.error)
         assert result is not None
-        # Its transaction can be reached from there, and refers to this: the cycle ends here.
+        # The callback refers to the transaction, which refers to this: breaking the reference cycle here.
         on_done, self._on_done = self._on_done, _forget
         try:
             on_done(result)
         except Exception:
-            # It runs among the commits of other threads and must not harm them.
+            # The callback runs among the commits of other threads and must not harm them.
             _log.exception("what was to be told of a commit could not be")

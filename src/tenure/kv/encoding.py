@@ -1,6 +1,6 @@
 """Key values as bytes whose order is the order of the values.
 
-A key is a row of elements, each a tag byte and what the type needs, one after the other:
+A key is a sequence of elements, each a tag byte and the bytes of the type, one after the other:
 
     tag        type        after the tag
     02, 03     bool        nothing: false, true

@@ -1,16 +1,16 @@
-"""Followers: how state in memory keeps up with a watch, and how a wait does.
+"""Followers: how state in memory, or a wait, follows a watch.
 
     Follower     load ──► changes ──► apply ──► changes ──► apply ...      state in memory
                    ▲                    │ raises            │ a gap
                    └────────────────────┴───────────────────┘
     ChangeWait   wait ──► a change, a gap or the timeout ──► the caller looks at the store itself
 
-A gap (`kv.gaps`) means that changes are missing. A follower loads everything again and goes on from there,
-whatever the reason: what it keeps is the state of its spans, not their history. A wait goes on from now: its
-caller looks after the wait has returned, and sees what the watch has missed.
+A gap (`kv.gaps`) means that changes are missing. A follower then loads everything again, for any reason of
+the gap: it keeps the state of its spans, not their history. A wait continues from now: its caller reads the
+store after the wait has returned, and sees what the watch has missed.
 
-Invariant (follower): after a step that returned, what `load` and `apply` have put in memory is the state of
-the spans at `resolved_at`, which never goes back.
+Invariant (follower): after a step that returned, the state that `load` and `apply` have put in memory is the
+state of the spans at `resolved_at`, which never goes back.
 
 Walk: `cluster.settings`, `cluster.sessions.neighbours`, `cluster.jobs.runner`, `table.lake.bases` and others
 keep a `Follower`; `cluster.locks.lock_waits`, `catalog.leases.lease_waits` and others a `ChangeWait`; both
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Follower:
-    """Keeps something in memory that is derived from spans; one thread calls `load` and `step`."""
+    """Keeps state in memory that is derived from spans; one thread calls `load` and `step`."""
 
     def __init__(
         self,
@@ -43,7 +43,9 @@ class Follower:
         *,
         spacing_seconds: float = 0.0,
     ) -> None:
-        """`load` takes in the whole state, `apply` changes of it; without `apply` changes load it anew."""
+        """`load` reads the whole state, `apply` applies changes to it; without `apply` each change loads it
+        anew.
+        """
         self._store = store
         self._spans = spans
         self._load = load
@@ -55,12 +57,12 @@ class Follower:
 
     @property
     def resolved_at(self) -> Timestamp:
-        """The time as of which the state in memory is."""
+        """The time of the state in memory."""
         assert self._watch is not None, "not loaded yet"
         return self._watch.resolved_at
 
     def load(self) -> None:
-        """Takes in the state as it is now; from there on `step` takes in changes."""
+        """Loads the current state; from there on `step` applies changes."""
         self._is_current = False
         snapshot = self._store.snapshot()
         if self._watch is None:
@@ -73,7 +75,7 @@ class Follower:
         self._is_current = True
 
     def step(self, seconds: float | None = None) -> bool:
-        """Waits for changes and takes them in; False if there were none in time, or `wake` was called.
+        """Waits for changes and applies them; False if there were none in time, or `wake` was called.
 
         If it raises, the next step loads.
         """
@@ -109,17 +111,19 @@ def _described(gap: Gap) -> tuple[str, str]:
 
 
 class ChangeWait:
-    """Wakes a caller that looks at the store itself, whenever something has changed in some spans."""
+    """Wakes a caller that reads the store itself, whenever a key of some spans has changed."""
 
     def __init__(
         self, store: Store, spans: Sequence[Span], *, since_at: Timestamp, spacing_seconds: float = 0.0
     ) -> None:
-        """`since_at` is the time of the caller's last look."""
+        """`since_at` is the time of the caller's last read."""
         self._store = store
         self._watch = store.watch(spans, since_at=since_at, spacing_seconds=spacing_seconds)
 
     def wait(self, seconds: float) -> None:
-        """Returns when it is worth to look again: after a change, a gap, `seconds`, or a call of `wake`."""
+        """Returns when the caller should read again: after a change, a gap, `seconds`, or a call of
+        `wake`.
+        """
         change = self._watch.next(seconds, changes_only=True)
         if isinstance(change, Gap):
             self._watch.resume(self._store.snapshot().at)

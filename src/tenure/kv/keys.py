@@ -42,10 +42,9 @@
     .. 99       system records, as later layers add them
     100 ..      tables of users
 
-The tenant comes first, so that all of a tenant is one span and no key of one tenant can be
-written with another's `Keyspace`. The head groups what changes together: the engines index
-changes by (head, at), and thresholds and cleaned marks are kept per head, because an index is
-what gets collected and flushed.
+The tenant comes first, so that all of a tenant is one span and no key of one tenant can be written with
+another's `Keyspace`. The head groups keys that change together: the engines index changes by (head, at), and
+thresholds and cleaned marks are kept per head, because an index is collected and flushed as a whole.
 
 Walk: `kv.store` owns a `Keyspace`; `kv.records` and the layers above make keys with it.
 """
@@ -94,10 +93,10 @@ REPLIES = 35
 USER_TABLES = 100
 
 PRIMARY = 1
-"""The index id of system records, which have no other."""
+"""The index id of system records, which have only one index."""
 
 KEY_BYTES_MAX = 2_000
-"""The longest key: PostgreSQL indexes some 2,700 bytes, less what its pages need."""
+"""The longest key: PostgreSQL indexes some 2,700 bytes, less its page overhead."""
 
 TENANT_MAX = (1 << 32) - 2
 TABLE_MAX = (1 << 32) - 2
@@ -166,7 +165,7 @@ class Keyspace:
         return span.lo.startswith(self.prefix) and span.hi <= self._end
 
     def table_and_index(self, head: bytes) -> tuple[int, int]:
-        """What a head is of."""
+        """The table and index of a head."""
         return int.from_bytes(head[4:8], "big"), int.from_bytes(head[8:HEAD_BYTES], "big")
 
     def threshold_key(self, head: bytes) -> bytes:
@@ -176,7 +175,7 @@ class Keyspace:
         return self._cleaned_head + head
 
     def point_guard(self, key: bytes) -> Guard:
-        """Where the marks of one key's index lie; kept, because every read asks."""
+        """The location of the marks of one key's index; cached, because every read needs it."""
         head = key[:HEAD_BYTES]
         guard = self._guards.get(head)
         if guard is None:
@@ -185,7 +184,7 @@ class Keyspace:
         return guard
 
     def guard(self, span: Span) -> Guard:
-        """Where the marks of all indexes that a span touches lie."""
+        """The location of the marks of all indexes that a span touches."""
         first = span.lo[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
         last = _last_head(span.hi)
         if first == last:

@@ -1,7 +1,7 @@
-"""A snapshot with the uncommitted writes of a transaction laid over it: the store as that one would leave it.
+"""A snapshot with a transaction's uncommitted writes over it: the store as that transaction would leave it.
 
-Reading it is no read of the transaction: whoever proves something here proves it as of the snapshot's time,
-and has to see to it otherwise that it stays true until the transaction commits.
+Reading it is no read of the transaction. A proof made here holds as of the snapshot's time, and the caller
+must ensure by other means that it stays true until the transaction commits.
 
 Walk: `schema_change.in_transaction` makes one for the proofs of a change whose transaction has written rows.
 """
@@ -35,12 +35,12 @@ class Overlay(Snapshot):
         reverse: bool = False,
         flushed_at: Timestamp = ZERO_AT,
     ) -> Iterator[tuple[bytes, bytes]]:
-        own = self._within(span)
-        asked = None if limit is None else limit + len(own)  # some of the store's rows may be hidden
-        stored = super().scan(span, limit=asked, reverse=reverse, flushed_at=flushed_at)
-        shown = [(key, value) for key, value in own.items() if value is not None]
+        writes = self._within(span)
+        rows_max = None if limit is None else limit + len(writes)  # some of the store's rows may be hidden
+        stored = super().scan(span, limit=rows_max, reverse=reverse, flushed_at=flushed_at)
+        shown = [(key, value) for key, value in writes.items() if value is not None]
         rows = merge(
-            ((key, value) for key, value in stored if key not in own),
+            ((key, value) for key, value in stored if key not in writes),
             sorted(shown, reverse=reverse),
             key=itemgetter(0),
             reverse=reverse,

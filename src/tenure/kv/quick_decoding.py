@@ -1,6 +1,6 @@
-"""Keys of one element, decoded with less ado: what reads many rows by a key of one column is glad of it.
+"""Faster decoding of keys of one element, for reading many rows by a key of one column.
 
-Invariant (quick-same): these give what `encoding.decode` gives.
+Invariant (quick-same): the results are those of `encoding.decode`.
 
 Walk: `table.readers` and `table.column_batches` read primary keys with these.
 """

@@ -1,15 +1,15 @@
-"""What a transaction has read: its refresh spans, for the section to prove that they are unchanged.
+"""The reads of a transaction: its refresh spans, which the section proves to be unchanged.
 
-Of some keys all that counts is that they have a row, whichever: those are kept apart, as **present**, until
-the transaction commits. Then they are read once more if its time has moved, and count as any read does.
+For some keys it only matters that they have a row, with any content. Those are kept apart, as **present**,
+until the transaction commits. Then they are read once more if its time has moved, and count as any read does.
 
-What the transaction's views have read (`kv.view`) is kept **apart**, by the time up to which it is known to
-hold: a view goes on reading at the time of its opening when the transaction's own time has moved up. Such
-reads are proved from their own time on, when the transaction's time moves and when it commits.
+The reads of the transaction's views (`kv.view`) are kept **apart**, by the time up to which they are proved:
+a view goes on reading at the time of its opening when the transaction's own time has moved up. Such reads are
+proved from their own time on, when the transaction's time moves and when it commits.
 
     apart   {V: read by a view opened at V, R: proved up to the transaction's read_at R}
 
-A statement that reads again may forget what it has read itself, never what views have.
+A statement that reads again may forget its own reads, never those of views.
 
 Walk: `kv.transaction` and `kv.view` note every read here; a commit or a refresh carries them all.
 """
@@ -24,7 +24,7 @@ from tenure.storage.engine import Guard
 
 
 class Reads(NamedTuple):
-    """How much a transaction had read at some point of it."""
+    """How much a transaction had read at some point."""
 
     points: int
     spans: int
@@ -34,7 +34,9 @@ NOTHING_READ = Reads(0, 0)
 
 
 class Proof(NamedTuple):
-    """What has to be unchanged, as a commit wants it: sorted, disjoint, with the marks to look at."""
+    """The reads that must be unchanged, as a commit needs them: sorted, disjoint, with the marks to
+    compare.
+    """
 
     points: tuple[bytes, ...]
     spans: tuple[Span, ...]
@@ -50,23 +52,23 @@ class RefreshSpans:
         """Keys read one by one, in the order in which they were first read."""
         self.spans: list[Span] = []
         self.present: dict[bytes, Timestamp] = {}
-        """Keys that have a row, and when that was so."""
+        """Keys that have a row, with the time at which they were read."""
         self.apart: dict[Timestamp, RefreshSpans] = {}
-        """What views have read, by the time up to which it holds."""
+        """The reads of views, by the time up to which they are proved."""
 
     def of_views(self, at: Timestamp) -> "RefreshSpans":
-        """Where a view opened at that time notes what it reads."""
+        """The reads of a view that was opened at that time."""
         reads = self.apart.get(at)
         if reads is None:
             reads = self.apart[at] = RefreshSpans(self._keyspace)
         return reads
 
     def older(self, at: Timestamp | None) -> bool:
-        """Whether views have read something that is not known to hold at that time."""
+        """Whether views have reads that are not proved at that time."""
         return any(each != at for each in self.apart)
 
     def holding(self, at: Timestamp) -> None:
-        """All that views have read was found to hold up to that time."""
+        """Records that all reads of views are proved up to that time."""
         if not self.apart:
             return
         together = RefreshSpans(self._keyspace)
@@ -90,25 +92,27 @@ class RefreshSpans:
         self.spans[since.spans :] = kept
 
     def relax(self, since: Reads, at: Timestamp, without: bytes | None = None) -> None:
-        """Of the keys read by themselves since then, only that they have a row counts; one may have none."""
+        """Of the keys read one by one since then, only their presence counts; `without` is a key that had no
+        row.
+        """
         for key in self._points_since(since):
             if key != without:
                 del self.points[key]
                 self.present[key] = at
 
     def _points_since(self, since: Reads) -> list[bytes]:
-        """From the end: much may have been read before."""
+        """Walks from the end: much may have been read before."""
         return list(islice(reversed(self.points), len(self.points) - since.points))[::-1]
 
     def settle(self, at: Timestamp) -> list[bytes]:
-        """Lets the rows that are present count as read; returns those that have to be read again for that."""
+        """Counts the present rows as read; returns those that must be read again for that."""
         again = [key for key, seen_at in self.present.items() if seen_at != at]
         self.points |= dict.fromkeys(self.present.keys() - again)
         self.present.clear()
         return again
 
     def proof(self, at: Timestamp | None = None) -> Proof:
-        """Of all that was read: what views have read is part of it as far as it is known to hold at `at`."""
+        """The proof of all reads; those of views are included as far as they are proved at `at`."""
         apart = self.apart.get(at) if self.apart and at is not None else None
         if apart is not None:
             together = RefreshSpans(self._keyspace)

@@ -4,13 +4,13 @@
 
     value = format number (one byte) + the fields as a MessagePack array
 
-A record is a frozen `Record`; the fields named in `key` make its key and are stored in the value
-too, so that a value says by itself what it is. A key field whose name ends in `_at` is encoded as
-a timestamp. Stored formats carry a number from the first day: a newer one than this code knows
-is refused, an older one goes through `upgrades`, one step at a time.
+A record is a frozen `Record`; the fields named in `key` make its key and are stored in the value too, so that
+a value describes itself. A key field whose name ends in `_at` is encoded as a timestamp. Every stored format
+has a number: one newer than this code knows is refused, an older one goes through `upgrades`, one step at a
+time.
 
-A record can contain its own commit timestamp: `put(txn, record, stamp="expires_at", plus=...)`
-has the engine put it there, in the section; in the key as well if the field is part of it.
+A record can contain its own commit timestamp: with `put(txn, record, stamp="expires_at", plus=...)` the
+engine writes it in the section; in the key as well if the field is part of it.
 
 Walk: the layers above keep all system state in these; SQL shows it as `system.*`.
 """
@@ -34,17 +34,17 @@ UINT64 = b"\xcf"
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
-    """Fields are kept by position: a new one goes last, with a default."""
+    """Fields are stored by position: a new one goes last, with a default."""
 
 
 R = TypeVar("R", bound=Record)
 
 replace = msgspec.structs.replace
-"""Makes a record that differs in the fields named."""
+"""Returns a copy with other values of the named fields."""
 
 
 def pack(record: Record) -> bytes:
-    """A record by itself, for a value that another record carries."""
+    """A record's bytes, for a value that another record contains."""
     return msgspec.msgpack.encode(record)
 
 
@@ -101,7 +101,7 @@ class Records(Generic[R]):
         place = UINT64 + to_bytes(MAX_AT)
         if value.count(place) == 1:
             offset = value.index(place) + len(UINT64)
-        else:  # some other field holds these very bytes: the stamp is where another would differ
+        else:  # another field has these very bytes: the stamp is where another timestamp would differ
             other = self.encode(replace(record, **{stamp: MAX_AT - 1}))
             offset = next(n for n, (a, b) in enumerate(zip(value, other, strict=True)) if a != b) - 7
         txn.put(

@@ -1,15 +1,15 @@
-"""Rows that a transaction has in hand, as of its `read_at`: read ahead, or kept since they were read.
+"""Rows that a transaction has in memory as of its `read_at`: read ahead, or kept since they were read.
 
-Rows that were read ahead do not count as read until they are asked for. A few of those that were asked for
-are kept: an UPDATE finds its row and then reads it, and each read of a store in PostgreSQL is a round trip.
+Rows that were read ahead do not count as read until they are used. A few rows that were used are kept: an
+UPDATE finds its row and then reads it, and each read of a store in PostgreSQL is a round trip.
 
-Walk: `kv.store_reads` asks here before it asks the store.
+Walk: `kv.store_reads` looks here before it asks the store.
 """
 
 from collections.abc import Callable, Container, Iterable
 
 KEPT_KEYS_MAX, KEPT_BYTES_MAX = 64, 8 * 1024
-"""So many rows, of so many bytes at most, are kept: half a megabyte for each transaction."""
+"""The most rows that are kept, and their size: half a megabyte for each transaction."""
 
 
 class RowsAhead(dict[bytes, bytes | None]):
@@ -18,7 +18,7 @@ class RowsAhead(dict[bytes, bytes | None]):
     __slots__ = ()
 
     def take(self, key: bytes, read: Callable[[], bytes | None]) -> bytes | None:
-        """One that is asked for, read if it is not in hand; it is kept unless there are many."""
+        """Returns a row, reading it if it is not in memory; it is kept unless there are many."""
         if key in self:
             return self[key] if len(self) <= KEPT_KEYS_MAX else self.pop(key)
         value = read()
@@ -30,6 +30,6 @@ class RowsAhead(dict[bytes, bytes | None]):
         return [key for key in keys if key not in self]
 
     def keep_only(self, proved: Container[bytes]) -> None:
-        """The time has moved up: of these alone it was proved that they are the same."""
+        """Called when the time has moved up: only these keys are proved to be unchanged."""
         for key in [key for key in self if key not in proved]:
             del self[key]

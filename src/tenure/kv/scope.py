@@ -1,4 +1,4 @@
-"""What transactions are made with: what those of a store share, what may be known beforehand, their states.
+"""What transactions are made with: the objects that a store's transactions share, values read ahead, states.
 
 Walk: `kv.store` makes a `Scope`; `kv.transaction` has a `TransactionState`, and may start from `ReadAhead`
 values.
@@ -20,14 +20,14 @@ from tenure.storage.engine import Engine, Write, stamped
 class TransactionState(Enum):
     OPEN = "open"
     SUBMITTED = "submitted"
-    """On its way; what became of it is not taken in yet."""
+    """Sent; its outcome has not been processed yet."""
     COMMITTED = "committed"
     ENDED = "ended"
-    """Rolled back, failed, or with an outcome that is not known here."""
+    """Rolled back, failed, or with an unknown outcome."""
 
 
 class Scope(NamedTuple):
-    """What all transactions of a store share."""
+    """The objects that all transactions of a store share."""
 
     engine: Engine
     keyspace: Keyspace
@@ -38,12 +38,12 @@ class Scope(NamedTuple):
 
 
 class ReadAhead(NamedTuple):
-    """Values of keys, all as they were at one time: what a transaction need not ask for."""
+    """Values of keys, all as of one time, which a transaction need not read."""
 
     at: Timestamp
     values: Mapping[bytes, bytes | None]
 
 
 def values_at(writes: Iterable[Write], commit_at: Timestamp) -> dict[bytes, bytes | None]:
-    """What a commit has put under each key."""
+    """The values that a commit has written, by key."""
     return {key: value for key, _, value in (stamped(write, commit_at) for write in writes)}

@@ -1,11 +1,10 @@
 """Reading the store as of one timestamp.
 
 Invariant (I2): all reads of a snapshot see exactly the revisions visible at its timestamp.
-Invariant (I30): a read below a span's threshold raises and never gives half an answer. Each
-piece is judged by the marks that came with its rows, in one engine snapshot, after it has
-them; later pages likewise.
+Invariant (I30): a read below a span's threshold raises and never returns a partial answer. Each piece
+is checked against the marks of its own engine snapshot after it was read; later pages likewise.
 
-The cleaned mark says up to where revisions have left the store for the lake; `kv.bases` reads both.
+The cleaned mark says up to which time revisions have moved to the lake; `kv.bases` reads both.
 A reader that holds the lake's rows up to F itself passes `flushed_at=F`.
 
 Walk: `Store.snapshot` -> `Snapshot` -> `kv.bases` -> `Engine`; `kv.store_reads` uses `judge_retryable`.
@@ -21,22 +20,22 @@ from tenure.kv.keys import Keyspace, Span
 from tenure.storage.engine import Engine, ReadResult, Revision, Revisions, Scan
 
 PAGE_ROWS = 1_000
-"""Rows per engine call: enough to make the call's cost vanish, few enough to stream."""
+"""Rows per engine call: enough to make the cost of the call negligible, few enough to stream."""
 
 
 class Snapshot:
-    """Made by `Store.snapshot`, which sees to it that `at` is not above the store clock."""
+    """Made by `Store.snapshot`, which ensures that `at` is not above the store clock."""
 
     def __init__(self, engine: Engine, keyspace: Keyspace, at: Timestamp, bases: Bases = NO_BASES) -> None:
         self._engine = engine
         self._keyspace = keyspace
         self._bases = bases
         self._ahead: dict[bytes, bytes | None] = {}
-        """What was read ahead and not asked for yet."""
+        """Rows that were read ahead and not used yet."""
         self.at = at
 
     def read_ahead(self, keys: Iterable[bytes]) -> None:
-        """Reads keys together that `get` is about to be asked for one by one."""
+        """Reads in one call the keys that `get` is about to read one by one."""
         wanted = list(keys)
         assert all(map(self._keyspace.owns, wanted)), "a key of another tenant"
         self._ahead |= bases.get_many(
@@ -88,10 +87,10 @@ class Snapshot:
         return accept
 
     def stored(self, span: Span, rows: int, *, since_at: Timestamp = ZERO_AT) -> Iterator[Sequence[Revision]]:
-        """What the store has that is visible, in key order, so many at a time, with their timestamps.
+        """The visible revisions in the store with their timestamps, in key order, so many at a time.
 
-        With `since_at` what is newer than that, tombstones too; the keys in between are passed over, so a
-        page may have few. Nothing of it may have left the store.
+        With `since_at` only newer ones, tombstones too; keys in between are skipped, so a page may have few.
+        No revision of the span may have moved to the lake.
         """
         guard, lo = self._keyspace.guard(span), span.lo
         while True:
@@ -106,8 +105,8 @@ class Snapshot:
     def revisions(self, span: Span, *, since_at: Timestamp, limit: int) -> Iterator[Sequence[Revision]]:
         """Every revision of a span that is newer than `since_at`, by key and then time, in pages.
 
-        Each page has all of its keys; `limit` is of keys. Nothing of it may have left the store for the lake.
-        Below the threshold some may be missing: what is visible at a time that can be read is all there.
+        Each page has all revisions of its keys; `limit` counts keys. No revision of the span may have moved
+        to the lake. Below the threshold some may be missing: those visible at a readable time are complete.
         """
         assert self._keyspace.owns_span(span), "a span of another tenant"
         guard, lo = self._keyspace.guard(span), span.lo
@@ -122,7 +121,7 @@ class Snapshot:
     def diff(self, span: Span, *, since_at: Timestamp, flushed_at: Timestamp = ZERO_AT) -> Sequence[Revision]:
         """The keys whose revision visible here is newer than `since_at`, tombstones included.
 
-        Its start is what must still be readable: below the threshold, tombstones may be gone.
+        `since_at` must still be readable: below the threshold, tombstones may be gone.
         """
         assert self._keyspace.owns_span(span), "a span of another tenant"
         found = self._engine.scan(
@@ -132,7 +131,7 @@ class Snapshot:
         return found.revisions
 
     def read_span(self, span: Span, *, flushed_at: Timestamp = ZERO_AT) -> dict[bytes, bytes | None]:
-        """As of a transaction: judges whether rows that are had from elsewhere may still be read here."""
+        """As `Transaction.read_span`: checks whether rows from another source may still be read here."""
         judge(marks(self._engine, self._keyspace, span), read_at=self.at, flushed_at=flushed_at)
         return {}
 
@@ -148,7 +147,7 @@ def marks(engine: Engine, keyspace: Keyspace, span: Span) -> ReadResult:
 
 
 def judge(found: ReadResult, *, read_at: Timestamp, flushed_at: Timestamp = ZERO_AT) -> None:
-    """Refuses an answer that the marks of its own snapshot say may be incomplete."""
+    """Refuses an answer that may be incomplete according to the marks of its own snapshot."""
     if found.threshold_at > read_at:
         raise SnapshotTooOld(
             f"cannot read at {to_text(read_at)}: history before {to_text(found.threshold_at)} is gone",
@@ -159,7 +158,7 @@ def judge(found: ReadResult, *, read_at: Timestamp, flushed_at: Timestamp = ZERO
 
 
 def judge_retryable(found: ReadResult, *, read_at: Timestamp, flushed_at: Timestamp) -> None:
-    """The same for a transaction: a fresh attempt reads at a fresh time; only a fixed time is hopeless."""
+    """The same for a transaction, as RetryError: a fresh attempt reads at a fresh time."""
     try:
         judge(found, read_at=read_at, flushed_at=flushed_at)
     except SnapshotTooOld as error:

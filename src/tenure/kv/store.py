@@ -34,7 +34,7 @@ from tenure.storage.engine import Engine, History, ReadResult, Revision
 DEFAULT_TENANT = 1
 
 PAUSES = Pauses(0.002, 0.25)
-"""Between the attempts of a transaction: rivals part within a few of them."""
+"""The pauses between the attempts of a transaction: they separate rivals within a few attempts."""
 
 T = TypeVar("T")
 
@@ -58,7 +58,9 @@ class Store:
         )
 
     def use_settings(self, settings: Settings) -> None:
-        """From now on, for what begins: the cluster's settings are in the store, so they come after it."""
+        """For transactions that begin from now on: the cluster's settings are in the store, so they are read
+        after it opens.
+        """
         self.settings = settings
         self._scope = self._scope._replace(limits=_limits(settings))
         for committer in (self._committer, self._urgent):
@@ -72,14 +74,13 @@ class Store:
         self.bases = bases
         self._scope = self._scope._replace(bases=bases)
 
-    def begin(self, *, urgent: bool = False, known: ReadAhead | None = None) -> Transaction:
+    def begin(self, *, urgent: bool = False, read_ahead: ReadAhead | None = None) -> Transaction:
         """Starts a transaction; an urgent one (a heartbeat) overtakes the node's other commits.
 
-        What one that starts from `known` finds is to be believed only if it commits; `transact`
-        takes care of that.
+        Values from `read_ahead` may be stale until the transaction commits; `transact` takes care of that.
         """
         committer = self._urgent if urgent else self._committer
-        return Transaction(self._scope, committer, known=known)
+        return Transaction(self._scope, committer, read_ahead=read_ahead)
 
     def transact(
         self,
@@ -87,17 +88,17 @@ class Store:
         *,
         attempts: int | None = None,
         urgent: bool = False,
-        known: ReadAhead | None = None,
+        read_ahead: ReadAhead | None = None,
     ) -> T:
         """Runs a function in a transaction and commits; again, from the start, on RetryError.
 
-        The function may run several times and must have no other effects. OutcomeUnknown is not
-        retried: it may have committed. With `known` the first attempt starts from that; an error that
-        the function raises then may come of what is no longer so, and it is run again to find out.
+        The function may run several times and must have no other effects. OutcomeUnknown is not retried: it
+        may have committed. With `read_ahead` the first attempt starts from those values; an error that the
+        function raises then may be caused by a stale value, so it is run again without them.
         """
         retries = Retries(attempts or self.settings[ATTEMPTS], PAUSES, self.env)
         while True:
-            txn = self.begin(urgent=urgent, known=known)
+            txn = self.begin(urgent=urgent, read_ahead=read_ahead)
             try:
                 result = run(txn)
                 txn.commit()
@@ -105,11 +106,11 @@ class Store:
             except RetryError as error:
                 retries.failed(error)
             except TenureError:
-                if known is None or txn.state is not TransactionState.OPEN:
+                if read_ahead is None or txn.state is not TransactionState.OPEN:
                     raise
             finally:
                 txn.rollback()
-            known = None
+            read_ahead = None
             retries.pause()
 
     def snapshot(self, at: Timestamp | None = None) -> Snapshot:
@@ -129,9 +130,9 @@ class Store:
         return Snapshot(self.engine, self.keyspace, at, self.bases)
 
     def look(self, key: bytes) -> ReadResult | None:
-        """Reads one key as it is now, with the time it is as of; None if only the ordinary way can tell.
+        """Reads one key as of now, with the time of the read; None if only a transaction can tell.
 
-        What the store has above the cleaned mark is the truth; else the lake has to be asked.
+        A revision above the cleaned mark is correct; otherwise the lake must be read.
         """
         found = self.engine.get(key, self.keyspace.point_guard(key))
         if found.cleaned_at and not (found.revisions and found.revisions[0].at > found.cleaned_at):
@@ -168,7 +169,7 @@ class Store:
         return self._committer.lane, self._urgent.lane
 
     def renew_lanes(self) -> None:
-        """Takes new lanes, before a new session is made: those of the last one are its own."""
+        """Opens new lanes before a new session is made: the old lanes belong to the last session."""
         self._committer.renew_lane()
         self._urgent.renew_lane()
 
@@ -184,4 +185,4 @@ def _limits(settings: Settings) -> CommitLimits:
 class RevisionPage(NamedTuple):
     revisions: Sequence[Revision]
     through_at: Timestamp
-    """Complete up to here; ask for the rest with this as `since_at`."""
+    """Complete up to this time; pass it as `since_at` for the rest."""

@@ -1,11 +1,11 @@
 """Reading the store, and the lake's rows beneath it, as of a time: for a transaction and for its views.
 
-    get, scan ──► what was read ahead, else `kv.bases` ──► accept: is the answer complete at this time?
+    get, scan ──► the rows read ahead, else `kv.bases` ──► accept: is the answer complete at this time?
                                                              │
-    what lies over the store (`kv.layers`) ──────────────────┴──► the rows of a page
+    the layers over the store (`kv.layers`) ─────────────────┴──► the rows of a page
 
-Keys that are about to be asked for one by one can be read ahead, many in one engine call. What was read ahead
-counts as read when it is asked for; counting is the caller's part.
+Keys that are about to be read one by one can be read ahead, many in one engine call. A row that was read
+ahead counts as read when it is used; the caller does the counting.
 
 `StoreReads` reads at a fixed time, as a view does. `MovingReads` is a transaction's: its time is the store
 clock at its first read, and moves up with a refresh.
@@ -25,7 +25,7 @@ from tenure.kv.snapshot import judge_retryable, marks, page_rows
 from tenure.storage.engine import ReadResult
 
 LaidOver = Callable[[Span], dict[bytes, bytes | None]]
-"""What lies over the store within a span: values by key, None where the row is gone."""
+"""The layers over the store within a span: values by key, None where the row is deleted."""
 
 
 class StoreReads:
@@ -37,13 +37,15 @@ class StoreReads:
         self.ahead = RowsAhead()
 
     def get(self, key: bytes, flushed_at: Timestamp) -> bytes | None:
-        """`flushed_at`: the caller has a base up to there itself, and wants what the store has above it."""
+        """`flushed_at`: the caller has a base up to this time itself, and needs only the store's rows above
+        it.
+        """
         if flushed_at > ZERO_AT:
-            return self.get_stored(key, flushed_at)  # not kept: a read without that base wants more
+            return self.get_stored(key, flushed_at)  # not kept: a read without that base needs more
         return self.ahead.take(key, lambda: self.get_stored(key, flushed_at))
 
     def get_stored(self, key: bytes, flushed_at: Timestamp) -> bytes | None:
-        """Asks the store, also for a row that is in hand."""
+        """Reads the store, also for a row that is in memory."""
         accept = self._accepting(flushed_at)
         return bases.get(self._engine, self._keyspace, self._bases, key, self._asked_at, accept)
 
@@ -63,13 +65,15 @@ class StoreReads:
         laid_over: LaidOver,
         count: Callable[[Span], object],
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Yields the rows of a span, page by page; `count` is given the part that each page answers for."""
+        """Yields the rows of a span, page by page; `count` receives the part of the span that each page
+        covers.
+        """
         if limit == 0:
             return
-        asked = page_rows(None if limit is None else limit + len(laid_over(span)))
+        rows_wanted = page_rows(None if limit is None else limit + len(laid_over(span)))
         rows = 0
         for page in bases.pages(
-            *(self._engine, self._keyspace, self._bases, span, self._asked_at, asked),
+            *(self._engine, self._keyspace, self._bases, span, self._asked_at, rows_wanted),
             self._accepting(flushed_at),
             reverse=reverse,
         ):
@@ -81,11 +85,11 @@ class StoreReads:
                     return
 
     def check_span(self, span: Span, flushed_at: Timestamp) -> None:
-        """Raises if rows of a span that the caller has from elsewhere may be incomplete by now."""
+        """Raises if rows of a span that the caller has from another source may be incomplete by now."""
         self.accept(marks(self._engine, self._keyspace, span), flushed_at)
 
     def accept(self, found: ReadResult, flushed_at: Timestamp) -> Timestamp:
-        """Judges an answer by its marks; returns the time that is read at."""
+        """Checks an answer against its marks; returns the read time."""
         assert self.at is not None
         judge_retryable(found, read_at=self.at, flushed_at=flushed_at)
         return self.at
@@ -108,10 +112,10 @@ class MovingReads(StoreReads):
         self.at = at
         self.ahead = RowsAhead()
         self.on_move: Callable[[], None] | None = None
-        """Called when the time was set or moved: raises if so late a time may not be read."""
+        """Called when the time was set or moved: raises if that time is too late to read at."""
 
     def read_at(self) -> Timestamp:
-        """The time that it reads at; if nothing was read yet, that is now."""
+        """The read time; if nothing was read yet, it becomes now."""
         return self.move(self._engine.clock_at()) if self.at is None else self.at
 
     def move(self, clock_at: Timestamp) -> Timestamp:

@@ -1,4 +1,4 @@
-"""Thresholds and cleaned marks: what may no longer be read from the store.
+"""Thresholds and cleaned marks: the times at which the store can no longer be read.
 
 Both are kept per head (tenant, table, index) as ordinary keys whose value is a timestamp in
 eight bytes, so that an engine can return the greatest of a span together with the rows:
@@ -28,7 +28,7 @@ def cleaned_mark(txn: Transaction | Snapshot, keyspace: Keyspace, head: bytes) -
 
 
 def publish_threshold(txn: Transaction, keyspace: Keyspace, head: bytes, at: Timestamp) -> None:
-    """Makes times below `at` unreadable; what only they could see may be removed afterwards."""
+    """Makes times below `at` unreadable; revisions that only they could see may be removed afterwards."""
     _raise_to(txn, keyspace.threshold_key(head), at)
 
 

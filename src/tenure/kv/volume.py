@@ -1,9 +1,9 @@
-"""How much this process has written to each index: a flush begins when that is enough.
+"""Counts how much this process has written to each index: a flush begins when that is enough.
 
-Only a hint: other processes write too, and what was counted is forgotten with the process.
+A hint only: other processes write too, and the counts are lost with the process.
 
-Walk: `kv.scope` carries a `Volume` to the transactions, which add what they have committed; the upkeep of the
-lake calls `take`.
+Walk: `kv.scope` carries a `Volume` to the transactions, which add their commits; the upkeep of the lake calls
+`take`.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ class Volume:
             counted[write.key[:HEAD_BYTES]] += len(write.key) + len(write.value or b"")
 
     def take(self, least: int) -> list[bytes]:
-        """The heads that have grown by so many bytes; their count starts anew."""
+        """The heads that have grown by so many bytes; their counts start anew."""
         grown = [head for head, size in list(self._bytes.items()) if size >= least]
         for head in grown:
             self._bytes.pop(head, None)

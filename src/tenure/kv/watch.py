@@ -2,21 +2,20 @@
 
     batch = (revisions with since < at <= resolved, resolved)
 
-Commit order is timestamp order, so once the store clock has reached R, no commit at or below R
-can come any more: `resolved` is simply the clock, taken before the rows. A batch never ends
-inside a timestamp. Signals only make it quick; the slow poll makes a lost one harmless.
+Commit order is timestamp order, so once the store clock has reached R, no commit at or below R can come any
+more: `resolved` is simply the clock, read before the rows. A batch never ends inside a timestamp. Signals
+only make it quick; a slow poll makes a lost signal harmless.
 
 Invariant (I37): after a batch with resolved R, no revision at or below R is delivered, and
 every revision at or below R has been.
 
-A watch that waits for changes is signalled only by commits that may have written to its spans; it learns
-how far it is resolved when it is asked next. One that waits for the store clock is signalled by every
-commit. With `spacing_seconds` it lets so much time pass between two looks, however often it is signalled,
-woken or called: what came meanwhile is one batch, a busy store does not keep it busy, and a loop around it
-cannot spin.
+A watch that waits for changes is signalled only by commits that may have written to its spans; its resolved
+time advances at the next call. One that waits for the store clock is signalled by every commit. With
+`spacing_seconds` it keeps this time between two reads, no matter how often it is signalled, woken or called:
+changes in between form one batch, a busy store does not keep it busy, and a loop around it cannot spin.
 
-A watch that has fallen below a threshold or cleaned mark does not skip what is missing: it returns a `Gap`,
-again and again, until its caller has caught up by other means and says from where to go on (`resume`).
+A watch that has fallen below a threshold or cleaned mark does not skip what is missing: it returns a `Gap`
+with every call, until its caller has caught up by other means and says from where to go on (`resume`).
 
 Walk: `Store.watch` -> `Watch.next` -> `Engine.history`, `gaps.find_gap`; `Engine.subscribe` signals it.
 """
@@ -63,9 +62,9 @@ class Watch:
         self._guarded = [(span, keyspace.guard(span)) for span in disjoint(spans)]
         self._poll_seconds = poll_seconds
         self.spacing_seconds = spacing_seconds
-        """Between two looks, at least."""
+        """The least time between two reads."""
         self._last_look = float("-inf")
-        """On the monotonic clock."""
+        """The time of the last read on the monotonic clock."""
         self._signal = env.event()
         self._woken = False
         self._stop = engine.subscribe(self._signal.set, [span for span, _ in self._guarded])
@@ -99,7 +98,7 @@ class Watch:
             self._signal.wait(min(left, poll_seconds))
 
     def _hear_all(self) -> None:
-        """Subscribes to every commit: each one moves the store clock, wherever it writes."""
+        """Subscribes to every commit: each one moves the store clock, regardless of its keys."""
         self._stop()
         self._stop = self._engine.subscribe(self._signal.set)
         self._hears_all = True
@@ -111,7 +110,7 @@ class Watch:
         self._last_look = self._env.monotonic()
 
     def _look(self) -> ChangeBatch | Gap | None:
-        # The clock of the first answer bounds the others: no commit comes at or below it any more.
+        # The clock of the first answer bounds the others: later commits are above it.
         answers: list[ReadResult] = []
         for span, guard in self._guarded:
             answer = self._read(span, guard, until_at=answers[0].clock_at if answers else None)
@@ -139,12 +138,12 @@ class Watch:
         return ChangeBatch(revisions, resolved_at)
 
     def resume(self, since_at: Timestamp) -> None:
-        """Goes on from a time up to which the caller has caught up by other means."""
+        """Continues from a time up to which the caller has caught up by other means."""
         assert since_at >= self.resolved_at, "a watch never goes back"
         self.resolved_at = since_at
 
     def wake(self) -> None:
-        """Ends a wait early, so that the waiting thread can look whether it should stop."""
+        """Ends a wait early, so that the waiting thread can check whether it should stop."""
         self._woken = True
         self._signal.set()
 

@@ -213,7 +213,7 @@ def test_what_only_read_is_done_before_submit_returns(desk: Desk) -> None:
 def test_what_read_from_what_was_known_is_proved_before_submit_returns(desk: Desk) -> None:
     known = ReadAhead(write(desk.store, a=b"1"), {row("a"): b"1"})
     write(desk.store, a=b"2")
-    txn = desk.store.begin(known=known)
+    txn = desk.store.begin(read_ahead=known)
     txn.get(row("a"))
     submit = Submit(txn)
     assert submit.is_done.is_set()

@@ -20,7 +20,7 @@ def known_now(store: Store, **values: bytes | None) -> ReadAhead:
 def test_what_is_known_is_not_asked_for(store: Store, engine: BreakingEngine) -> None:
     known = known_now(store, a=b"1", b=None)
     engine.gets.clear()
-    txn = store.begin(known=known)
+    txn = store.begin(read_ahead=known)
     assert (txn.get(row("a")), txn.get(row("b"))) == (b"1", None)
     txn.put(row("c"), b"2")
     txn.commit()
@@ -32,7 +32,7 @@ def test_what_is_not_known_is_read_as_of_the_same_time_and_once(store: Store, en
     known = known_now(store, a=b"1")
     write(store, b=b"2")
     engine.gets.clear()
-    txn = store.begin(known=known)
+    txn = store.begin(read_ahead=known)
     assert (txn.get(row("b")), txn.get(row("b"))) == (b"1", b"1")
     assert engine.gets == [row("b")]
 
@@ -44,7 +44,7 @@ def test_a_known_value_that_was_read_and_has_changed_refuses_the_commit(
 ) -> None:
     known = known_now(store, a=b"1")
     write(store, a=value)
-    txn = store.begin(known=known)
+    txn = store.begin(read_ahead=known)
     txn.get(row("a"))
     txn.put(row("b"), b"1")
     with pytest.raises(RetryError):
@@ -56,7 +56,7 @@ def test_a_known_value_that_was_read_and_has_changed_refuses_the_commit(
 def test_a_key_known_to_be_absent_that_was_written_since_refuses_the_commit(store: Store) -> None:
     known = known_now(store, a=None)
     write(store, a=b"1")
-    txn = store.begin(known=known)
+    txn = store.begin(read_ahead=known)
     txn.get(row("a"))
     txn.put(row("b"), b"1")
     with pytest.raises(RetryError):
@@ -66,7 +66,7 @@ def test_a_key_known_to_be_absent_that_was_written_since_refuses_the_commit(stor
 def test_a_known_value_that_was_never_read_may_change(store: Store) -> None:
     known = known_now(store, a=b"1", b=b"1")
     write(store, b=b"2")
-    txn = store.begin(known=known)
+    txn = store.begin(read_ahead=known)
     txn.get(row("a"))
     txn.put(row("c"), b"1")
     txn.commit()
@@ -75,11 +75,11 @@ def test_a_known_value_that_was_never_read_may_change(store: Store) -> None:
 @pytest.mark.invariant("known")
 def test_one_that_only_read_proves_it_too(store: Store) -> None:
     known = known_now(store, a=b"1")
-    txn = store.begin(known=known)
+    txn = store.begin(read_ahead=known)
     txn.get(row("a"))
     at = write(store, b=b"1")
     assert txn.commit() == at
-    late = store.begin(known=known)
+    late = store.begin(read_ahead=known)
     late.get(row("a"))
     write(store, a=b"2")
     with pytest.raises(RetryError):
@@ -90,7 +90,7 @@ def test_known_from_below_a_threshold_is_refused_as_retryable(store: Store) -> N
     known = known_now(store, a=b"1")
     at = write(store, b=b"1")
     store.transact(lambda txn: publish_threshold(txn, KEYS, HEAD, at))
-    txn = store.begin(known=known)
+    txn = store.begin(read_ahead=known)
     txn.get(row("a"))
     txn.put(row("c"), b"1")
     with pytest.raises(RetryError):
@@ -100,7 +100,7 @@ def test_known_from_below_a_threshold_is_refused_as_retryable(store: Store) -> N
 def test_after_a_refresh_what_was_given_but_not_read_counts_no_more(store: Store) -> None:
     known = known_now(store, a=b"1", b=b"1")
     write(store, b=b"2")
-    txn = store.begin(known=known)
+    txn = store.begin(read_ahead=known)
     txn.get(row("a"))
     txn.refresh()
     assert txn.get(row("b")) == b"2"
@@ -111,13 +111,13 @@ def test_after_a_refresh_what_was_given_but_not_read_counts_no_more(store: Store
 
 def test_a_commit_knows_what_it_read_and_wrote(store: Store) -> None:
     write(store, b=b"1")
-    txn = store.begin(known=known_now(store, a=b"1", unread=b"1"))
+    txn = store.begin(read_ahead=known_now(store, a=b"1", unread=b"1"))
     txn.get(row("a"))
     txn.get(row("b"))
     txn.put(row("a"), b"2")
     txn.delete(row("c"))
     at = txn.commit()
-    assert txn.known() == ReadAhead(at, {row("a"): b"2", row("b"): b"1", row("c"): None})
+    assert txn.values_at_commit() == ReadAhead(at, {row("a"): b"2", row("b"): b"1", row("c"): None})
 
 
 def test_a_transaction_that_started_from_nothing_keeps_no_account(store: Store) -> None:
@@ -125,18 +125,18 @@ def test_a_transaction_that_started_from_nothing_keeps_no_account(store: Store) 
     txn.get(row("a"))
     txn.put(row("a"), b"1")
     txn.commit()
-    assert txn.known() is None
+    assert txn.values_at_commit() is None
 
 
 def test_a_transaction_whose_child_wrote_gives_no_account(store: Store) -> None:
-    txn = store.begin(known=known_now(store, a=b"1"))
+    txn = store.begin(read_ahead=known_now(store, a=b"1"))
     child = txn.child()
     child.put(row("a"), b"2")
     child.commit()
     assert txn.get(row("a")) == b"2"
     txn.put(row("b"), b"1")
     txn.commit()
-    assert txn.known() is None
+    assert txn.values_at_commit() is None
 
 
 # ── the transaction runner ─────────────────────────────────────────────────────────────────────
@@ -152,7 +152,7 @@ def test_an_error_that_came_of_what_is_no_longer_so_is_not_believed(store: Store
         txn.put(row("b"), b"1")
         return "in"
 
-    assert store.transact(enter, attempts=1, known=known) == "in"
+    assert store.transact(enter, attempts=1, read_ahead=known) == "in"
 
 
 def test_an_error_that_holds_is_raised(store: Store) -> None:
@@ -163,7 +163,7 @@ def test_an_error_that_holds_is_raised(store: Store) -> None:
         raise InvalidParameter("it is shut")
 
     with pytest.raises(InvalidParameter):
-        store.transact(enter, known=known_now(store, a=b"shut"))
+        store.transact(enter, read_ahead=known_now(store, a=b"shut"))
     assert found == [b"shut", b"shut"]
 
 
@@ -175,6 +175,6 @@ def test_a_conflict_with_what_is_known_counts_as_an_attempt(store: Store) -> Non
         txn.put(row("a"), (txn.get(row("a")) or b"") + b"!")
 
     with pytest.raises(RetryError):
-        store.transact(add, attempts=1, known=known)
-    store.transact(add, attempts=2, known=known)
+        store.transact(add, attempts=1, read_ahead=known)
+    store.transact(add, attempts=2, read_ahead=known)
     assert store.snapshot().get(row("a")) == b"2!"

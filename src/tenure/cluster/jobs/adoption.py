@@ -104,13 +104,13 @@ class Adoption:
         jobs = self._jobs.among(self._store.snapshot(), [control.id for control in controls])
         # One without a record has ended and was forgotten meanwhile; the watch will say.
         controls = [control for control in controls if control.id in jobs]
-        known = ReadAhead(resolved_at, dict(map(self._jobs.encode_control, controls)))
+        read_ahead = ReadAhead(resolved_at, dict(map(self._jobs.encode_control, controls)))
 
         def claim(txn: Transaction) -> tuple[Transaction, list[Fence | None]]:
             return txn, [self._jobs.claim(txn, control.id, session.id) for control in controls]
 
         try:
-            txn, fences = self._store.transact(claim, attempts=1, known=known)
+            txn, fences = self._store.transact(claim, attempts=1, read_ahead=read_ahead)
         except RetryError:
             self._claims_max, self._contested = max(1, self._claims_max // 2), UNCONTESTED
             return
@@ -118,7 +118,9 @@ class Adoption:
         self._contested = max(0, self._contested - 1)
         for control, fence in zip(controls, fences, strict=True):
             if fence is not None:
-                yield self._make_run(control, jobs[control.id], self._progress(control), fence, txn.known())
+                yield self._make_run(
+                    control, jobs[control.id], self._progress(control), fence, txn.values_at_commit()
+                )
 
     def _progress(self, control: JobControl) -> JobProgress:
         if not control.run:
@@ -131,10 +133,19 @@ class Adoption:
         job: Job,
         progress: JobProgress,
         fence: Fence,
-        known: ReadAhead | None = None,
+        read_ahead: ReadAhead | None = None,
     ) -> Run:
         needs, attempts = control.needs, control.attempts
-        return Run(self._store, self._jobs, job, progress, fence, needs=needs, attempts=attempts, known=known)
+        return Run(
+            self._store,
+            self._jobs,
+            job,
+            progress,
+            fence,
+            needs=needs,
+            attempts=attempts,
+            read_ahead=read_ahead,
+        )
 
 
 def _idle(controls: Iterable[JobControl], taken: set[int] | frozenset[int]) -> Iterator[JobControl]:

@@ -69,9 +69,9 @@ class JobExecution:
             self._step(run, self._end(run) if error is None else JobState.REVERT_FAILED, error)
 
     def _step(self, run: Run, state: JobState, error: JobError | None = None) -> None:
-        known, run.known = run.known, None
+        read_ahead, run.read_ahead = run.read_ahead, None
         fence = self._store.transact(
-            lambda txn: self._jobs.step(txn, run.fence, state, error=error), known=known
+            lambda txn: self._jobs.step(txn, run.fence, state, error=error), read_ahead=read_ahead
         )
         run.fence = run.fence._replace(state=state) if fence is None else fence
 

@@ -50,13 +50,13 @@ class Run:
         *,
         needs: tuple[str, ...] = (),
         attempts: int = 0,
-        known: ReadAhead | None = None,
+        read_ahead: ReadAhead | None = None,
     ) -> None:
         self.needs = needs
         """What its job needs, which this process has."""
         self.attempts = attempts
         """So many before it got nowhere."""
-        self.known = known
+        self.read_ahead = read_ahead
         """What the commit of its claim knew, for the first step it takes."""
         self._store = store
         self._jobs = jobs
