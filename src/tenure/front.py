@@ -26,6 +26,7 @@ from tenure.pgwire.server import Server
 from tenure.pgwire.threads.server_state import PLACES, PLACES_FAR, DoorLimits, UserLimits
 from tenure.pgwire.values.codecs import BINARY, decoder, encoder
 from tenure.sql.clients.sql_sessions import SqlSessions
+from tenure.sql.session.services import Services
 from tenure.sql.tables.all import system_tables
 from tenure.sql.tables.node_view import NodeView
 from tenure.sql.tables.running import answer
@@ -72,6 +73,7 @@ class Listen:
 class Front:
     def __init__(
         self,
+        services: Services,
         node: NodeView,
         listen: Listen,
         cancels: Cancels,
@@ -84,8 +86,8 @@ class Front:
         self._listen = listen
         self._cancels = cancels
         self.node = node
-        self.services = node.services
-        self.sessions = SqlSessions(node.services, system_tables(node), node.plans, node.sessions)
+        self.services = services
+        self.sessions = SqlSessions(services, system_tables(node), node.plans, node.sessions)
         self._undo = ExitStack()
         with ExitStack() as undo:
             if self.services.duck is not None:

@@ -14,10 +14,10 @@ Walk: `cli` and `worker` make a `Node`, then call `stop`; this calls the builder
 
 import logging
 from contextlib import suppress
+from functools import partial
 
 from tenure.base.env import Env
 from tenure.base.errors import SessionLost
-from tenure.cluster.inquiries import Ask
 from tenure.composition.background import start_loops
 from tenure.composition.catalog_layer import build_catalog
 from tenure.composition.cluster_layer import build_cluster
@@ -30,7 +30,6 @@ from tenure.composition.sql_layer import build_services, build_view
 from tenure.composition.storage_layer import build_storage
 from tenure.composition.table_layer import build_tables
 from tenure.front import Front
-from tenure.sql.tables.node_view import NodeView
 
 __all__ = ["Node", "NodeOptions"]
 
@@ -57,12 +56,10 @@ class Node:
         jobs = build_jobs(start, storage, cluster, catalog, tables, lambda: self.front)
         start_loops(start, storage, cluster, catalog, tables, jobs)
 
-        def view(ask: Ask) -> NodeView:
-            services = build_services(start, storage, cluster, catalog, tables, jobs)
-            return build_view(services, cluster, catalog, ask)
-
         if start.options.listen is not None:
-            self.front = open_door(start, start.options.listen, storage.store, cluster, view)
+            services = build_services(start, storage, cluster, catalog, tables, jobs)
+            view = partial(build_view, services, cluster, catalog)
+            self.front = open_door(start, start.options.listen, services, cluster, view)
         # Attributes for commands, workers and tests.
         self.store, self.locations = storage.store, storage.locations
         self.settings, self.liveness, self.deaths = cluster.settings, cluster.liveness, cluster.deaths

@@ -1,11 +1,12 @@
-"""The layers of the architecture hold: see the contracts in pyproject.toml. No knot of modules is large."""
+"""The layers of the architecture hold: see the contracts in pyproject.toml. No modules form a circle."""
 
+import ast
 import os
 import subprocess
 import sys
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 
-from tests.tidy.source import ROOT, imports, product_modules
+from tests.tidy.source import ROOT, Module, imports, nodes, product_modules
 
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "manager", "misc", "impl"}
 
@@ -38,13 +39,33 @@ def test_modules_are_named_by_what_they_hold() -> None:
     assert vague == []
 
 
-KNOT_MODULES_MAX = 8
-"""Modules that import each other in a circle, by type-only imports too: as many as one can read together."""
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Type-only imports count too."""
+    assert [sorted(knot) for knot in knots_of(_import_graph())] == []
 
 
-def test_no_large_knot_of_modules_import_each_other() -> None:
-    knots = [sorted(knot) for knot in knots_of(_import_graph()) if len(knot) > KNOT_MODULES_MAX]
-    assert knots == []
+LOCATOR_FREE = ("sql/statements/", "sql/tables/")
+LOCATOR = "tenure.sql.session.services.Services"
+
+
+def test_statements_and_system_tables_are_handed_what_they_use() -> None:
+    """They read no `services` and do not know the record of them all: see docs/decisions/0042."""
+    read = [
+        f"{module.path}:{line}"
+        for module in product_modules()
+        if module.path.startswith(LOCATOR_FREE)
+        for line in (
+            *_lines_reading_services(module),
+            *(at for at, name in imports(module) if name == LOCATOR),
+        )
+    ]
+    assert read == []
+
+
+def _lines_reading_services(module: Module) -> Iterator[int]:
+    for node in nodes(module):
+        if isinstance(node, ast.Attribute) and node.attr == "services":
+            yield node.lineno
 
 
 def test_a_knot_is_found() -> None:

@@ -11,26 +11,31 @@ from tenure.cluster.inquiries import Ask, Inquiries
 from tenure.composition.cluster_layer import ClusterLayer
 from tenure.composition.node_start import NodeStart
 from tenure.front import Front, Listen
-from tenure.kv.store import Store
+from tenure.sql.session.services import Services
 from tenure.sql.tables.node_view import NodeView
 
 
 def open_door(
-    start: NodeStart, listen: Listen, store: Store, cluster: ClusterLayer, view: Callable[[Ask], NodeView]
+    start: NodeStart,
+    listen: Listen,
+    services: Services,
+    cluster: ClusterLayer,
+    view: Callable[[Ask], NodeView],
 ) -> Front:
     """Serves SQL; `view` makes the system tables' view of the node, given the function that asks other
     nodes.
     """
-    lifecycle = start.lifecycle
+    lifecycle, store = start.lifecycle, services.store
     cancels = Cancels(store, cluster.sessions, cluster.instance)
     lifecycle.on_stop(cancels.close)
     inquiries = Inquiries(store, cluster.sessions, cluster.session_id, needs=SQL)
     lifecycle.on_stop(inquiries.close)
-    node_view = view(inquiries.ask)
     instance, announce = cluster.instance(), cluster.liveness.announce
-    front = Front(node_view, listen, cancels, inquiries, instance=instance, announce=announce)
+    front = Front(
+        services, view(inquiries.ask), listen, cancels, inquiries, instance=instance, announce=announce
+    )
     lifecycle.on_stop_close("door", front.stop)
-    duck = node_view.services.duck
+    duck = services.duck
     assert duck is not None
     lifecycle.run(
         lifecycle.loop("columns", duck.step),

@@ -50,12 +50,14 @@ def build_services(
         memory=cluster.memory,
         codecs=BinaryCodecs(),
         bulk=BulkServices(
-            env,
-            storage.store,
-            cluster.jobs,
-            tables.lake,
-            storage.locations,
-            lambda: starter.trouble if starter else "",
+            env=env,
+            store=storage.store,
+            jobs=cluster.jobs,
+            catalog=catalog.catalog,
+            renew_lease=catalog.leases.renew,
+            lake=tables.lake,
+            locations=storage.locations,
+            spark_trouble=lambda: starter.trouble if starter else "",
         ),
         is_alive=cluster.deaths.is_alive,
         started_micros=env.wall_micros(),
@@ -66,8 +68,22 @@ def build_services(
 
 def build_view(services: Services, cluster: ClusterLayer, catalog: CatalogLayer, ask: Ask) -> NodeView:
     """`ask` sends a question to another node."""
-    plans = PlanCache(services.env)
-    return NodeView(services, plans, cluster.session_id, catalog.lease_waits.blockers, ask)
+    return NodeView(
+        store=services.store,
+        catalog=services.catalog,
+        leases=services.leases,
+        users=services.users,
+        settings=services.settings,
+        locks=services.locks,
+        sequences=services.sequences,
+        memory=services.memory,
+        bulk=services.bulk,
+        plans=PlanCache(services.env),
+        session_id=cluster.session_id,
+        blockers=catalog.lease_waits.blockers,
+        started_micros=services.started_micros,
+        ask=ask,
+    )
 
 
 def _duck(storage: StorageLayer, cluster: ClusterLayer, lake: Lake | None) -> Duck:

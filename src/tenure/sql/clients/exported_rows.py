@@ -38,7 +38,7 @@ def rows_of(
         options["tenure.executor"] = "rows"
     session = door.sessions.open(user=export.user, database=export.database, options=options)
     state = session.state
-    block = Block(state.services)
+    block = state.new_block()
     try:
         block.read_as_of(export.at)
         parsed = parse.one(export.query)

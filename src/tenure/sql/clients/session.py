@@ -46,14 +46,14 @@ from tenure.sql.text.redaction import without_secrets
 class Session:
     def __init__(self, state: SessionState, plans: PlanCache, statements: StatementTable) -> None:
         self.state = state
-        self.env = state.services.env
+        self.env = state.env
         self.portals = Portals(state.memory.account)
         self.preparing = Preparing(state, self.portals, plans)
         self._activity = state.activity
         self._runs = PortalRuns(state, self.portals, self.preparing)
         self._transactions = SessionTransactions(state, self.portals)
         self.preparing.statements = session_statements(
-            statements, self.portals, self.preparing, self._runs, self._transactions
+            statements, state.services.codecs, self.portals, self.preparing, self._runs, self._transactions
         )
         time = self._interrupts = state.interrupts
         self.timeouts, self.received, self.cancel = time.timeouts, time.received, time.cancel
@@ -199,7 +199,7 @@ class Session:
         activity = self._activity
         activity.statement = without_secrets(text)
         activity.is_active = True
-        activity.since_micros = self.state.services.env.wall_micros()
+        activity.since_micros = self.state.env.wall_micros()
         self._interrupts.start()
 
     def _charged(self, portal: Portal, run: "partial[Answer | Pending]") -> "Answer | Pending":

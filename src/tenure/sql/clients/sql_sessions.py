@@ -14,6 +14,7 @@ from tenure.sql.session.answers import Endpoints
 from tenure.sql.session.block import Block
 from tenure.sql.session.services import Services
 from tenure.sql.session.session_state import SessionState, SystemTables
+from tenure.sql.statements.ddl.definition_services import DefinitionServices
 from tenure.sql.statements.statement_table import node_statements
 
 NOWHERE = Endpoints()
@@ -34,7 +35,7 @@ class SqlSessions:
         self._system_tables = system_tables
         self._plans = plans
         self._states = states
-        self._statements = node_statements(services.bulk)
+        self._statements = node_statements(services.bulk, _defining(services), services.settings)
         self._lock = services.env.lock()
         self._next = 1
         self._open: dict[int, Session] = {}
@@ -105,3 +106,15 @@ class SqlSessions:
             finally:
                 block.close()
             retries.pause()
+
+
+def _defining(services: Services) -> DefinitionServices:
+    return DefinitionServices(
+        services.env,
+        services.store,
+        services.catalog,
+        services.leases,
+        services.changer,
+        services.users,
+        services.sequences,
+    )

@@ -220,7 +220,10 @@ def await_hold(execution: Execution, table: Table) -> None:
     One that has written or locked rows of the table before goes on: others may be waiting for it already.
     """
     session, block = execution.session, execution.block
-    locks, span = session.services.locks, session.services.store.keyspace.table_span(table.id)
+    locks = session.services.locks
+    if table.id not in locks.tables.held:
+        return
+    span = session.services.store.keyspace.table_span(table.id)
     owner = session.locks.owner_in(block)
     if locks.has_in_table(owner, table.id, span) or block.use.txn.written(span):
         return

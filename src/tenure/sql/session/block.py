@@ -14,7 +14,7 @@ client that decides by what it saw has still seen it.
 Walk: `sql.clients.session` opens and ends blocks; statements read through `source` and write through `txn`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from tenure.base.errors import (
@@ -194,6 +194,14 @@ class Block:
 
     def descriptor(self, id: int) -> AnyDescriptor | None:
         return self.catalog.descriptor(id)
+
+    def descriptors(self) -> Iterator[AnyDescriptor]:
+        """All that its catalog has, without its own draft; this pins nothing."""
+        lease = None if self.past is not None else self.use.lease
+        if lease is None:
+            yield from self._services.catalog.list(self.source)
+        else:
+            yield from lease.version.descriptors()
 
     def enum(self, id: int) -> EnumType:
         found = self.catalog.descriptor(id)

@@ -49,6 +49,10 @@ class BulkServices:
     env: Env
     store: Store
     jobs: Jobs
+    catalog: Catalog
+    """Has the names of what jobs wait for."""
+    renew_lease: Callable[[], object]
+    """Lets the next statement find what a job has just published."""
     lake: Lake | None = None
     """Where bulk work puts rows; None without `--lake`."""
     locations: Locations | None = None

@@ -17,9 +17,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import tzinfo
 from typing import Protocol
 
+from tenure.catalog.accounts.users import User
 from tenure.catalog.descriptors.definitions import Database
 from tenure.catalog.name_resolution import Path
 from tenure.expr.types.datatype import Datum
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
 from tenure.sql.bind.relations import VirtualTable
 from tenure.sql.session.activity import Activity
 from tenure.sql.session.answers import BlockStatus, Endpoints, Notice
@@ -29,7 +32,7 @@ from tenure.sql.session.interrupts import Interrupts
 from tenure.sql.session.services import Services
 from tenure.sql.session.session_locks import SessionLocks
 from tenure.sql.session.session_memory import SessionMemory
-from tenure.sql.session.variables import Variables
+from tenure.sql.session.variables import NOTHING_SET, Variables, VariableState
 
 
 class TableReader(Protocol):
@@ -70,6 +73,8 @@ class SessionState:
         endpoints: Endpoints,
     ) -> None:
         self.services = services
+        self.env = services.env
+        self.duck = services.duck
         self.system_tables = system_tables
         self.number = number
         self.pid = pid
@@ -126,6 +131,15 @@ class SessionState:
         if schemas is not self._path.schemas:
             self._path = Path(self.database, schemas, self.user)
         return self._path
+
+    def new_block(self, variables: VariableState = NOTHING_SET) -> Block:
+        """A block beside the session's own, for what is planned or read apart; the caller closes it."""
+        return Block(self.services, variables=variables)
+
+    def role(self, source: Transaction | Snapshot | None = None) -> User | None:
+        """The record of the session's user, as `source` has it; as of now without one."""
+        services = self.services
+        return services.users.get(services.store.snapshot() if source is None else source, self.user)
 
     def notice(
         self, message: str, severity: str = "NOTICE", sqlstate: str = "00000", *, detail: str = ""

@@ -1,43 +1,67 @@
 """All statements: which module plans which, by the kind of its parse tree or by its first words.
 
-Statements get what they work on when the table is made: those of jobs the node's services for bulk work,
-those about the session itself its portals and transactions.
+Statements get what they work on when the table is made:
+
+    of jobs, and with files       BulkServices
+    that define                   DefinitionServices
+    of cluster settings           ClusterSettings
+    COPY                          the codecs of the wire
+    about the session itself      its portals and transactions
 
 Walk: `sql.clients.session` asks for `session_statements`, by which a `Planner` looks statements up.
 """
 
 from functools import partial
 
-from tenure.sql.execution.planner import Planner, StatementTable, TreePlanner
+from tenure.cluster.settings import ClusterSettings
+from tenure.sql.execution.planner import Planner, StatementTable, TreePlanner, WordsPlanner
 from tenure.sql.execution.portal_runs import PortalRuns
 from tenure.sql.execution.portals import Portals
 from tenure.sql.execution.preparing import Preparing
 from tenure.sql.execution.session_transactions import SessionTransactions
 from tenure.sql.execution.statement import Control, Statement
-from tenure.sql.session.services import BulkServices
+from tenure.sql.session.services import BulkServices, Codecs
 from tenure.sql.statements.ddl import ddl_statements
+from tenure.sql.statements.ddl.definition_services import DefinitionServices
 from tenure.sql.statements.dml import copy, insert_as_of, queries, writes
 from tenure.sql.statements.jobs import exporting, import_dump, importing, job_statements
 from tenure.sql.statements.session import cursors, prepared, transactions, utility, variable_statements
-from tenure.sql.statements.show import explain
-from tenure.sql.statements.show.cluster_settings import CLUSTER_SETTINGS
+from tenure.sql.statements.show import cluster_settings, explain
 from tenure.sql.statements.show.shows import SHOWS
 from tenure.sql.text.parse import Tree
 
 
-def node_statements(bulk: BulkServices) -> StatementTable:
+def node_statements(
+    bulk: BulkServices, defining: DefinitionServices, settings: ClusterSettings
+) -> StatementTable:
     """The statements of all sessions of a node."""
-    of_jobs = {
+    by_words: dict[tuple[str, ...], WordsPlanner] = {
+        **STATEMENTS.by_words,
+        **ddl_statements.planners_by_words(defining),
+        **cluster_settings.statements(settings),
         **job_statements.statements(bulk),
         **exporting.statements(bulk),
         **importing.statements(bulk),
-        **import_dump.statements(bulk),
+        **import_dump.statements(bulk, defining),
     }
-    return StatementTable(STATEMENTS.by_kind, {**STATEMENTS.by_words, **of_jobs})
+    by_kind: dict[str, TreePlanner] = {
+        **STATEMENTS.by_kind,
+        **ddl_statements.planners(defining),
+        "SelectStmt": partial(_plan_select, defining),
+    }
+    return StatementTable(by_kind, by_words)
+
+
+def _plan_select(defining: DefinitionServices, planner: Planner, tree: Tree) -> Statement | Control:
+    """SELECT ... INTO makes a table."""
+    if ddl_statements.is_select_into(tree):
+        return ddl_statements.plan_select_into(defining, planner, tree)
+    return queries.plan(planner, tree)
 
 
 def session_statements(
     of_node: StatementTable,
+    codecs: Codecs,
     portals: Portals,
     preparing: Preparing,
     runs: PortalRuns,
@@ -46,7 +70,7 @@ def session_statements(
     """The statements of one session."""
     of_session: dict[str, TreePlanner] = {
         "TransactionStmt": partial(transactions.plan, transactions_),
-        "CopyStmt": partial(copy.plan, transactions_.finish_copy),
+        "CopyStmt": partial(copy.plan, codecs, transactions_.finish_copy),
         "PrepareStmt": partial(prepared.plan_prepare, portals, preparing),
         "ExecuteStmt": partial(prepared.plan_execute, portals, preparing),
         "DeallocateStmt": partial(prepared.plan_deallocate, portals),
@@ -58,17 +82,8 @@ def session_statements(
     return StatementTable({**of_node.by_kind, **of_session}, of_node.by_words)
 
 
-def _plan_select(planner: Planner, tree: Tree) -> Statement | Control:
-    """SELECT ... INTO makes a table."""
-    if ddl_statements.is_select_into(tree):
-        return ddl_statements.plan_select_into(planner, tree)
-    return queries.plan(planner, tree)
-
-
 STATEMENTS = StatementTable(
     by_kind={
-        **ddl_statements.PLANNERS,
-        "SelectStmt": _plan_select,
         "InsertStmt": insert_as_of.plan,
         "UpdateStmt": writes.plan_update,
         "DeleteStmt": writes.plan_delete,
@@ -81,12 +96,9 @@ STATEMENTS = StatementTable(
         "UnlistenStmt": utility.plan_unlisten,
     },
     by_words={
-        ("create", "database", "if", "not"): ddl_statements.create_database_if_not_exists,
-        ("create", "schema"): ddl_statements.create_schema_in_database,
         ("set", "transaction"): transactions.plan_set_as_of,
         ("upsert", "into"): insert_as_of.plan_upsert,
         **SHOWS,
-        **CLUSTER_SETTINGS,
     },
 )
 """Those that need nothing of a node or of one session when they are planned."""

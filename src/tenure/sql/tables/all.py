@@ -13,12 +13,12 @@ from tenure.sql.tables.virtual import VirtualDefinition, VirtualTables
 
 
 def system_tables(node: NodeView) -> VirtualTables:
-    return VirtualTables(definitions(node))
+    return VirtualTables(definitions(node), node.sequences)
 
 
 def definitions(node: NodeView) -> list[VirtualDefinition]:
     found: list[VirtualDefinition] = []
-    found += system_records.definitions()
+    found += system_records.definitions(node)
     found += catalog_tables.definitions(lambda: found)
     found += node_tables.definitions(node)
     found += memory_tables.definitions(node)

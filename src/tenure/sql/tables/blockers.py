@@ -43,7 +43,7 @@ def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
 
 def _blockers(node: NodeView, reader: TableReader) -> Rows:
     """Read as of now, not of the transaction's time: waits are over by the time of its commit."""
-    store, is_all = node.services.store, is_superuser(reader)
+    store, is_all = node.store, is_superuser(reader)
     waits = list(WaitRecords(store.keyspace).list(store.snapshot()))
     running = transactions_by_number(node, reader) if waits else {}
     for wait in waits:
@@ -62,7 +62,7 @@ def _blocked(
     is_all: bool,
 ) -> Iterator[tuple[Datum, ...]]:
     row = blocker.row
-    found = node.services.catalog.get(node.services.store.snapshot(), awaited.descriptor)
+    found = node.catalog.get(node.store.snapshot(), awaited.descriptor)
     what = (
         wait.instance,
         wait.number,

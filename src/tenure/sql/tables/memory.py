@@ -16,7 +16,7 @@ from tenure.sql.tables.virtual import Rows, VirtualDefinition, define, is_superu
 
 def _memory(node: NodeView, reader: TableReader) -> Rows:
     own, is_all = reader.session, is_superuser(reader)
-    memory = node.services.memory
+    memory = node.memory
     yield ("node", None, None, *_account(memory.node), memory.process.now_bytes())
     for user, account in sorted(memory.users().items()):
         if is_all or user == own.user:

@@ -26,7 +26,7 @@ from tenure.kv.records import Records
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.sql.execution.session_facts import VERSION, session_bytes
-from tenure.sql.session.services import Services
+from tenure.sql.session.services import BulkServices
 from tenure.sql.session.session_state import TableReader
 from tenure.sql.tables import blockers as blocker_tables
 from tenure.sql.tables import running
@@ -40,7 +40,7 @@ from tenure.sql.tables.virtual import Rows, VirtualDefinition, define, is_superu
 
 
 def _leases(node: NodeView, reader: TableReader) -> Rows:
-    leases = node.services.leases
+    leases = node.leases
     uses = leases.uses()
     for lease in _held(uses, leases.peek()):
         bound = sum(1 for use in uses if use.lease is lease)
@@ -71,7 +71,7 @@ _KINDS = {
 
 
 def _descriptor_cache(node: NodeView, reader: TableReader) -> Rows:
-    newest = node.services.leases.newest
+    newest = node.leases.newest
     if newest is None:
         return
     lease_at = decimal_of(newest.at)
@@ -101,7 +101,7 @@ def _plan_cache(node: NodeView, reader: TableReader) -> Rows:
 
 
 def _nodes(node: NodeView, reader: TableReader) -> Rows:
-    sessions = Sessions(node.services.store.keyspace)
+    sessions = Sessions(node.store.keyspace)
     source, own = reader.block.source, node.session_id().instance
     expirations = {each.id.instance: each.expires_at for each in sessions.list(source)}
     for each in sessions.instances.scan(source):
@@ -118,15 +118,15 @@ def _nodes(node: NodeView, reader: TableReader) -> Rows:
         )
 
 
-def _jobs(reader: TableReader) -> Rows:
-    return jobs_at(reader, reader.block.source)
+def _jobs(node: NodeView, reader: TableReader) -> Rows:
+    return jobs_at(node.bulk, reader, reader.block.source)
 
 
-def jobs_at(reader: TableReader, source: Transaction | Snapshot) -> Rows:
+def jobs_at(bulk: BulkServices, reader: TableReader, source: Transaction | Snapshot) -> Rows:
     """The jobs that the session's user may know of."""
     session, is_all = reader.session, is_superuser(reader)
-    trouble, awaited = session.services.bulk.spark_trouble(), _awaited(session.services)
-    for job, control, progress in session.services.bulk.jobs.list(source):
+    trouble, awaited = bulk.spark_trouble(), _awaited(bulk)
+    for job, control, progress in bulk.jobs.list(source):
         if is_all or job.owner == session.user:
             yield (
                 job.id,
@@ -145,18 +145,17 @@ def jobs_at(reader: TableReader, source: Transaction | Snapshot) -> Rows:
             )
 
 
-def _awaited(services: Services) -> dict[int, list[str]]:
+def _awaited(bulk: BulkServices) -> dict[int, list[str]]:
     """As of now: a wait is a matter of seconds."""
-    now = services.store.snapshot()
-    waits = WaitRecords(services.store.keyspace).list(now)
-    return awaited_by_job(waits, lambda id: services.catalog.get(now, id))
+    now = bulk.store.snapshot()
+    waits = WaitRecords(bulk.store.keyspace).list(now)
+    return awaited_by_job(waits, lambda id: bulk.catalog.get(now, id))
 
 
-def _cluster_settings(reader: TableReader) -> Rows:
-    services = reader.session.services
-    records = Records(services.store.keyspace, SETTINGS, StoredSetting, key=("name",))
+def _cluster_settings(node: NodeView, reader: TableReader) -> Rows:
+    records = Records(node.store.keyspace, SETTINGS, StoredSetting, key=("name",))
     stored = {each.name: each.text for each in records.scan(reader.block.source)}
-    current = services.settings.current()
+    current = node.settings.current()
     for setting in sorted(current, key=lambda each: each.name):
         text = stored.get(setting.name) or current.text(setting.name)
         yield (
@@ -179,11 +178,11 @@ def _build_info(node: NodeView, reader: TableReader) -> Rows:
     yield "version", VERSION
     yield "program", str(PROGRAM)
     yield "instance", str(node.session_id().instance)
-    yield "started", str(datetime.fromtimestamp(node.services.started_micros / 1_000_000, UTC))
+    yield "started", str(datetime.fromtimestamp(node.started_micros / 1_000_000, UTC))
 
 
-def _users(reader: TableReader) -> Rows:
-    for each in reader.session.services.users.all(reader.block.source):
+def _users(node: NodeView, reader: TableReader) -> Rows:
+    for each in node.users.all(reader.block.source):
         options = [
             word
             for word, is_so in (("SUPERUSER", each.is_superuser), ("NOLOGIN", not each.can_login))
@@ -265,7 +264,7 @@ def _of_cluster(node: NodeView) -> Iterator[VirtualDefinition]:
     )
     yield define(
         "tenure_internal.jobs",
-        _jobs,
+        partial(_jobs, node),
         "The jobs of the cluster.",
         ("job_id", "int8 not null", "The job's id."),
         ("job_type", "text not null", "The kind of job."),
@@ -287,7 +286,7 @@ def _of_cluster(node: NodeView) -> Iterator[VirtualDefinition]:
 def _of_program(node: NodeView) -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.cluster_settings",
-        _cluster_settings,
+        partial(_cluster_settings, node),
         "The cluster's settings.",
         ("variable", "text not null", "The name."),
         ("value", "text not null", "The value."),
@@ -307,7 +306,7 @@ def _of_program(node: NodeView) -> Iterator[VirtualDefinition]:
     )
     yield define(
         "tenure_internal.users",
-        _users,
+        partial(_users, node),
         "Users and roles.",
         ("username", "text not null", "The name."),
         ("options", "text not null", "SUPERUSER, NOLOGIN."),

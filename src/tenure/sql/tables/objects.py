@@ -8,7 +8,6 @@ Listing pins nothing: what is only shown may be changed by others meanwhile.
 Walk: the catalog's tables of tenure_internal ask for `objects`.
 """
 
-from collections.abc import Iterator
 from typing import TypeVar
 
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Contained, Database, DescriptorState, Schema
@@ -51,16 +50,7 @@ class Objects:
 
 
 def objects(reader: TableReader) -> Objects:
-    found = {each.id: each for each in _known(reader)}
+    found = {each.id: each for each in reader.block.descriptors()}
     if reader.block.past is None:
         found.update(reader.block.use.draft.descriptors)
     return Objects({id: each for id, each in found.items() if each.state is not DescriptorState.DROPPED})
-
-
-def _known(reader: TableReader) -> Iterator[AnyDescriptor]:
-    block = reader.block
-    lease = None if block.past is not None else block.use.lease
-    if lease is None:
-        yield from reader.session.services.catalog.list(block.source)
-        return
-    yield from lease.version.descriptors()

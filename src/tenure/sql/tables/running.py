@@ -166,7 +166,7 @@ def _moment(micros: int) -> datetime | None:
 
 def _list_transactions(node: NodeView) -> Iterator[RunningTransaction]:
     by_use = {block.begun: each for each in list(node.sessions.values()) if (block := each.block)}
-    for use in node.services.leases.uses():
+    for use in node.leases.uses():
         session = by_use.get(use)
         yield RunningTransaction(
             use.number,
@@ -208,7 +208,7 @@ def transactions_by_number(node: NodeView, reader: TableReader) -> dict[tuple[in
 
 def _list_locks(node: NodeView) -> Iterator[ShownLock]:
     owners = _owners(list(node.sessions.values()))
-    for each in node.services.locks.standings():
+    for each in node.locks.standings():
         session = owners.get(each.owner.number)
         yield _locked(each, session)
 
@@ -238,7 +238,7 @@ def _locks(node: NodeView, reader: TableReader) -> Rows:
             yield (
                 instance,
                 each.session,
-                *_what(reader, each, known, is_shown),
+                *_what(node, reader, each, known, is_shown),
                 each.mode,
                 each.is_held,
                 time_of(each.started_at),
@@ -246,7 +246,7 @@ def _locks(node: NodeView, reader: TableReader) -> Rows:
 
 
 def _what(
-    reader: TableReader, locked: ShownLock, known: Objects, is_shown: bool
+    node: NodeView, reader: TableReader, locked: ShownLock, known: Objects, is_shown: bool
 ) -> tuple[str, str | None, str | None]:
     """Kind, table and key of a lock."""
     if locked.table == ADVISORY_LOCKS:
@@ -254,8 +254,7 @@ def _what(
         return "advisory", None, ", ".join(map(str, numbers))
     if locked.table == TABLE_LOCKS:
         return "table", _table_name(known, table_of(locked.key)), None
-    keyspace = reader.session.services.store.keyspace
-    id, index = keyspace.table_and_index(locked.key[:HEAD_BYTES])
+    id, index = node.store.keyspace.table_and_index(locked.key[:HEAD_BYTES])
     table, name = known.by_id.get(id), _table_name(known, id)
     if not isinstance(table, Table):
         return "row", None, None

@@ -17,6 +17,7 @@ Walk: `sql.tables.all` asks for the `definitions`; a statement that names one as
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 
 from tenure.base.timestamp import Timestamp, logical_of, micros_of, to_text
 from tenure.catalog.descriptors.protection_meta import protection_meta
@@ -30,6 +31,7 @@ from tenure.kv.records import Records
 from tenure.sql.execution.session_facts import session_bytes
 from tenure.sql.session.session_state import TableReader
 from tenure.sql.tables.job_status import fraction
+from tenure.sql.tables.node_view import NodeView
 from tenure.sql.tables.virtual import Rows, VirtualDefinition, define
 
 
@@ -46,21 +48,21 @@ def time_of(at: Timestamp) -> datetime | None:
 # Catalog
 
 
-def _descriptors(reader: TableReader) -> Rows:
-    catalog, source = reader.session.services.catalog, reader.block.source
-    span = reader.session.services.store.keyspace.table_span(DESCRIPTORS)
+def _descriptors(node: NodeView, reader: TableReader) -> Rows:
+    catalog, source = node.catalog, reader.block.source
+    span = node.store.keyspace.table_span(DESCRIPTORS)
     for key, value in source.scan(span):
         (id,) = catalog.columns_of(key)
         yield id, value
 
 
-def _names(reader: TableReader) -> Rows:
-    for each in reader.session.services.catalog.names(reader.block.source):
+def _names(node: NodeView, reader: TableReader) -> Rows:
+    for each in node.catalog.names(reader.block.source):
         yield each.database, each.schema, each.name, each.id
 
 
-def _zones(reader: TableReader) -> Rows:
-    keyspace = reader.session.services.store.keyspace
+def _zones(node: NodeView, reader: TableReader) -> Rows:
+    keyspace = node.store.keyspace
     for each in zones(keyspace).scan(reader.block.source):
         yield each.descriptor, each.index, each.gc_ttl_seconds
 
@@ -68,29 +70,28 @@ def _zones(reader: TableReader) -> Rows:
 # Leases and liveness
 
 
-def _schema_leases(reader: TableReader) -> Rows:
-    keyspace = reader.session.services.store.keyspace
+def _schema_leases(node: NodeView, reader: TableReader) -> Rows:
+    keyspace = node.store.keyspace
     for each in LeaseRows(keyspace, Sessions(keyspace)).list(reader.block.source):
         wall, logical = micros_of(each.lease_at), logical_of(each.lease_at)
         yield each.instance, int(each.epoch_at), wall, logical, each.descriptors
 
 
-def _expiring_leases(reader: TableReader) -> Rows:
+def _expiring_leases(node: NodeView, reader: TableReader) -> Rows:
     from tenure.version_one.expiring_lease_rows import OldLeaseRows  # nothing else of SQL needs that package
 
-    services = reader.session.services
-    for each in OldLeaseRows(services.store.keyspace, services.catalog).list(reader.block.source):
+    for each in OldLeaseRows(node.store.keyspace, node.catalog).list(reader.block.source):
         yield each.descriptor, each.version, each.instance, time_of(each.expires_at)
 
 
-def _liveness(reader: TableReader) -> Rows:
-    sessions = Sessions(reader.session.services.store.keyspace)
+def _liveness(node: NodeView, reader: TableReader) -> Rows:
+    sessions = Sessions(node.store.keyspace)
     for each in sessions.list(reader.block.source):
         yield session_bytes(each.id), decimal_of(each.expires_at)
 
 
-def _instances(reader: TableReader) -> Rows:
-    sessions = Sessions(reader.session.services.store.keyspace)
+def _instances(node: NodeView, reader: TableReader) -> Rows:
+    sessions = Sessions(node.store.keyspace)
     # Their epochs are stamped at the commit, as those of sessions are: together they are the session's id.
     ids = {each.id.instance: each.id for each in sessions.list(reader.block.source)}
     for each in sessions.instances.scan(reader.block.source):
@@ -108,8 +109,8 @@ def _instances(reader: TableReader) -> Rows:
 # Jobs
 
 
-def _jobs(reader: TableReader) -> Rows:
-    for job, control, progress in reader.session.services.bulk.jobs.list(reader.block.source):
+def _jobs(node: NodeView, reader: TableReader) -> Rows:
+    for job, control, progress in node.bulk.jobs.list(reader.block.source):
         is_claimed = control.claim != NOBODY
         yield (
             job.id,
@@ -133,8 +134,8 @@ def _jobs(reader: TableReader) -> Rows:
 # Retention
 
 
-def _protection_meta(reader: TableReader) -> Rows:
-    found = protection_meta(reader.session.services.store.keyspace).get(reader.block.source)
+def _protection_meta(node: NodeView, reader: TableReader) -> Rows:
+    found = protection_meta(node.store.keyspace).get(reader.block.source)
     if found is not None:
         yield True, found.version, found.records, found.spans, found.bytes
 
@@ -146,28 +147,28 @@ def _nothing(reader: TableReader) -> Rows:
 # Cluster
 
 
-def _settings(reader: TableReader) -> Rows:
-    records = Records(reader.session.services.store.keyspace, SETTINGS, StoredSetting, key=("name",))
+def _settings(node: NodeView, reader: TableReader) -> Rows:
+    records = Records(node.store.keyspace, SETTINGS, StoredSetting, key=("name",))
     for each in records.scan(reader.block.source):
         yield each.name, each.text
 
 
-def _users(reader: TableReader) -> Rows:
-    for each in reader.session.services.users.all(reader.block.source):
+def _users(node: NodeView, reader: TableReader) -> Rows:
+    for each in node.users.all(reader.block.source):
         yield each.name, bool(each.verifier), each.is_superuser, each.can_login, time_of(each.created_at)
 
 
-def definitions() -> Iterator[VirtualDefinition]:
-    yield from _catalog()
-    yield from _leases()
-    yield from _work()
-    yield from _cluster()
+def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
+    yield from _catalog(node)
+    yield from _leases(node)
+    yield from _work(node)
+    yield from _cluster(node)
 
 
-def _catalog() -> Iterator[VirtualDefinition]:
+def _catalog(node: NodeView) -> Iterator[VirtualDefinition]:
     yield define(
         "system.descriptor",
-        _descriptors,
+        partial(_descriptors, node),
         "The newest version of every database, schema, table, view, sequence and type.",
         ("id", "int8 not null", "The descriptor's id."),
         ("descriptor", "bytea not null", "The record as it is stored."),
@@ -176,7 +177,7 @@ def _catalog() -> Iterator[VirtualDefinition]:
     )
     yield define(
         "system.namespace",
-        _names,
+        partial(_names, node),
         "What names stand for; a name that is draining has its row until it is free.",
         ("parentID", "int8 not null", "The database; 0 of a database."),
         ("parentSchemaID", "int8 not null", "The schema; 0 of a database and of a schema."),
@@ -187,7 +188,7 @@ def _catalog() -> Iterator[VirtualDefinition]:
     )
     yield define(
         "system.zones",
-        _zones,
+        partial(_zones, node),
         "How long history is kept; what an object does not say, it inherits.",
         ("id", "int8 not null", "The descriptor's id; 0 is the default of everything."),
         ("index_id", "int8 not null", "The index; 0 is the whole object."),
@@ -197,10 +198,10 @@ def _catalog() -> Iterator[VirtualDefinition]:
     )
 
 
-def _leases() -> Iterator[VirtualDefinition]:
+def _leases(node: NodeView) -> Iterator[VirtualDefinition]:
     yield define(
         "system.schema_lease",
-        _schema_leases,
+        partial(_schema_leases, node),
         "Which nodes may use the catalog as of which time.",
         ("nodeid", "int8 not null", "The instance id of the node."),
         ("epoch", "int8 not null", "The epoch of its session."),
@@ -212,7 +213,7 @@ def _leases() -> Iterator[VirtualDefinition]:
     )
     yield define(
         "system.lease",
-        _expiring_leases,
+        partial(_expiring_leases, node),
         "The older scheme's leases, one per descriptor; empty once the cluster's version is finalized.",
         ("descID", "int8 not null", "The descriptor's id."),
         ("version", "int8 not null", "Its version."),
@@ -223,7 +224,7 @@ def _leases() -> Iterator[VirtualDefinition]:
     )
     yield define(
         "system.sqlliveness",
-        _liveness,
+        partial(_liveness, node),
         "The node sessions that exist: only what is absent here is dead.",
         ("session_id", "bytea not null", "The instance id and the epoch, eight bytes each."),
         ("expiration", "numeric not null", "The timestamp before which nobody else deletes the session."),
@@ -232,7 +233,7 @@ def _leases() -> Iterator[VirtualDefinition]:
     )
     yield define(
         "system.sql_instances",
-        _instances,
+        partial(_instances, node),
         "The nodes: their ids, and where they are reached.",
         ("id", "int8 not null", "The instance id."),
         ("addr", "text not null", "Where it serves SQL."),
@@ -245,10 +246,10 @@ def _leases() -> Iterator[VirtualDefinition]:
     )
 
 
-def _work() -> Iterator[VirtualDefinition]:
+def _work(node: NodeView) -> Iterator[VirtualDefinition]:
     yield define(
         "system.jobs",
-        _jobs,
+        partial(_jobs, node),
         "Jobs: what was asked for, who holds it, how far it is.",
         ("id", "int8 not null", "The job's id."),
         ("state", "text not null", "pending, running, paused, ... , succeeded, failed, canceled."),
@@ -270,7 +271,7 @@ def _work() -> Iterator[VirtualDefinition]:
     )
     yield define(
         "system.protected_ts_meta",
-        _protection_meta,
+        partial(_protection_meta, node),
         "The one row that every protection moves.",
         ("_exists", "bool not null", "True: there is one row at most."),
         ("version", "int8 not null", "How often protections have changed."),
@@ -304,10 +305,10 @@ def _work() -> Iterator[VirtualDefinition]:
     )
 
 
-def _cluster() -> Iterator[VirtualDefinition]:
+def _cluster(node: NodeView) -> Iterator[VirtualDefinition]:
     yield define(
         "system.settings",
-        _settings,
+        partial(_settings, node),
         "Cluster settings that were set; the others have their defaults.",
         ("name", "text not null", "The setting's name."),
         ("value", "text not null", "Its value, as SHOW CLUSTER SETTING shows it."),
@@ -316,7 +317,7 @@ def _cluster() -> Iterator[VirtualDefinition]:
     )
     yield define(
         "system.users",
-        _users,
+        partial(_users, node),
         "Users and roles.",
         ("username", "text not null", "The name."),
         ("has_password", "bool not null", "Whether there is a password; without one, none is right."),

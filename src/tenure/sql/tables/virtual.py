@@ -29,6 +29,7 @@ from tenure.sql.bind.relations import VirtualTable
 from tenure.sql.names import sequence_relation
 from tenure.sql.plans.plan import OutputColumn
 from tenure.sql.session.session_state import TableReader
+from tenure.table.sequences import Sequences
 
 Rows = Iterable[tuple[Datum, ...]]
 
@@ -81,10 +82,15 @@ def _ref(text: str) -> TypeRef:
 
 class VirtualTables:
     def __init__(
-        self, definitions: Iterable[VirtualDefinition], *, implicit: Sequence[str] = ("pg_catalog",)
+        self,
+        definitions: Iterable[VirtualDefinition],
+        sequences: Sequences,
+        *,
+        implicit: Sequence[str] = ("pg_catalog",),
     ) -> None:
         self._by_key = {f"{each.schema}.{each.name}": each for each in definitions}
         self._schemas = {each.schema for each in self._by_key.values()}
+        self._sequences = sequences
         self._implicit = implicit
 
     def table(self, name: Sequence[str], path: Path) -> VirtualTable | None:
@@ -105,7 +111,7 @@ class VirtualTables:
 
     def rows(self, key: str, reader: TableReader) -> Rows:
         if key.startswith(sequence_relation.KEY):
-            return _sequence_row(key, reader)
+            return self._sequence_row(key, reader)
         definition = self._by_key[key]
         if definition.is_restricted and not is_superuser(reader):
             raise InsufficientPrivilege(
@@ -114,20 +120,19 @@ class VirtualTables:
             )
         return definition.rows(reader)
 
+    def _sequence_row(self, key: str, reader: TableReader) -> Rows:
+        sequence = reader.block.descriptor(int(key.removeprefix(sequence_relation.KEY)))
+        assert isinstance(sequence, SequenceDescriptor), (
+            "the sequence was there when the statement was planned"
+        )
+        last_value, is_called = self._sequences.state(reader.block.source, sequence)
+        yield last_value, 0, is_called
+
     def columns(self, key: str) -> list[str]:
         return [each.name for each in self._by_key[key].columns]
-
-
-def _sequence_row(key: str, reader: TableReader) -> Rows:
-    sequence = reader.block.descriptor(int(key.removeprefix(sequence_relation.KEY)))
-    assert isinstance(sequence, SequenceDescriptor), "the sequence was there when the statement was planned"
-    sequences = reader.session.services.sequences
-    last_value, is_called = sequences.state(reader.block.source, sequence)
-    yield last_value, 0, is_called
 
 
 def is_superuser(reader: TableReader) -> bool:
     """Whether the session's user is one now, also where the statement reads the past."""
     session, block = reader.session, reader.block
-    source = block.source if block.past is None else session.services.store.snapshot()
-    return rights.is_superuser(session.services.users.get(source, session.user))
+    return rights.is_superuser(session.role(block.source if block.past is None else None))

@@ -62,7 +62,7 @@ def drop_database(definer: Definer, tree: Tree) -> str | None:
     if database.id == definer.session.database:
         raise ObjectInUse("cannot drop the currently open database")
     require_users_own(database)
-    entries = definer.session.services.catalog.schema_map(definer.use.txn, database.id)
+    entries = definer.node.catalog.schema_map(definer.use.txn, database.id)
     schemas = [each.id for each in entries]
     contents = [id for schema in schemas for id in definer.contents(database.id, schema)]
     drop(definer.draft, definer.known, database.id, schemas, contents, is_cascade=True)

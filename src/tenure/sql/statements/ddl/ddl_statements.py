@@ -1,19 +1,20 @@
 """Every statement that defines something, by the kind of its parse tree.
 
-Walk: `statements.statement_table` takes in the `PLANNERS`; each gives a `Definition`.
+Walk: `statements.statement_table` asks for the `planners`; each gives a `Definition`.
 """
 
 from collections.abc import Callable
 from functools import partial
 
 from tenure.base.errors import NotSupported
-from tenure.sql.execution.planner import Planner
+from tenure.sql.execution.planner import Planner, TreePlanner, WordsPlanner
 from tenure.sql.statements.ddl import alter_table, dropping, object_names
 from tenure.sql.statements.ddl.comments import comment
 from tenure.sql.statements.ddl.create_table import create_table
 from tenure.sql.statements.ddl.create_table_as import create_table_as, select_into
 from tenure.sql.statements.ddl.databases import alter_database, create_database, drop_database
 from tenure.sql.statements.ddl.definition import Definer, Definition
+from tenure.sql.statements.ddl.definition_services import DefinitionServices
 from tenure.sql.statements.ddl.enums import alter_type, create_type, refuse_other_types
 from tenure.sql.statements.ddl.indexes import create_index
 from tenure.sql.statements.ddl.roles import alter_role, create_role, drop_role
@@ -26,16 +27,29 @@ from tenure.sql.text.tenure_statements import TokenReader
 
 Apply = Callable[[Definer, Tree], str | None]
 Tag = str | Callable[[Tree], str]
+DefinitionPlanner = Callable[[DefinitionServices, Planner, Tree], Definition]
+
+
+def planners(node: DefinitionServices) -> dict[str, TreePlanner]:
+    return {kind: partial(plan, node) for kind, plan in PLANNERS.items()}
+
+
+def planners_by_words(node: DefinitionServices) -> dict[tuple[str, ...], WordsPlanner]:
+    """Those that PostgreSQL's grammar does not know."""
+    return {
+        ("create", "database", "if", "not"): partial(create_database_if_not_exists, node),
+        ("create", "schema"): partial(create_schema_in_database, node),
+    }
 
 
 def defining(
     tag: Tag, apply: Apply, *, not_in_block: Callable[[Tree], str] = lambda tree: ""
-) -> "Callable[[Planner, Tree], Definition]":
-    def plan(planner: Planner, tree: Tree) -> Definition:
+) -> DefinitionPlanner:
+    def plan(node: DefinitionServices, planner: Planner, tree: Tree) -> Definition:
         if planner.as_of:
             raise NotSupported("AS OF SYSTEM TIME is not supported in statements that define")
         spoken = tag if isinstance(tag, str) else tag(tree)
-        return Definition(spoken, tree, apply, planner.text, not_in_block(tree))
+        return Definition(node, spoken, tree, apply, planner.text, not_in_block(tree))
 
     return plan
 
@@ -44,19 +58,23 @@ def _concurrently(tag: str) -> Callable[[Tree], str]:
     return lambda tree: f"{tag} CONCURRENTLY" if tree.concurrent else ""
 
 
-def plan_select_into(planner: Planner, tree: Tree) -> Definition:
-    return Definition("SELECT INTO", tree, partial(select_into, as_of=planner.as_of), planner.text)
+def plan_select_into(node: DefinitionServices, planner: Planner, tree: Tree) -> Definition:
+    return Definition(node, "SELECT INTO", tree, partial(select_into, as_of=planner.as_of), planner.text)
 
 
-def _plan_create_table_as(planner: Planner, tree: Tree) -> Definition:
-    return Definition("CREATE TABLE AS", tree, partial(create_table_as, as_of=planner.as_of), planner.text)
+def _plan_create_table_as(node: DefinitionServices, planner: Planner, tree: Tree) -> Definition:
+    return Definition(
+        node, "CREATE TABLE AS", tree, partial(create_table_as, as_of=planner.as_of), planner.text
+    )
 
 
 def is_select_into(tree: Tree) -> bool:
     return has(tree, "into_clause")
 
 
-def create_database_if_not_exists(planner: Planner, reader: TokenReader) -> Definition:
+def create_database_if_not_exists(
+    node: DefinitionServices, planner: Planner, reader: TokenReader
+) -> Definition:
     """CREATE DATABASE IF NOT EXISTS, which PostgreSQL's grammar does not know."""
     reader.expect("exists")
     planner.text = f"CREATE DATABASE {reader.rest()}"
@@ -65,10 +83,10 @@ def create_database_if_not_exists(planner: Planner, reader: TokenReader) -> Defi
     def apply(definer: Definer, tree: Tree) -> str | None:
         return create_database(definer, tree, if_not_exists=True)
 
-    return Definition("CREATE DATABASE", tree, apply, planner.text, not_in_block="CREATE DATABASE")
+    return Definition(node, "CREATE DATABASE", tree, apply, planner.text, not_in_block="CREATE DATABASE")
 
 
-def create_schema_in_database(planner: Planner, reader: TokenReader) -> Definition:
+def create_schema_in_database(node: DefinitionServices, planner: Planner, reader: TokenReader) -> Definition:
     """CREATE SCHEMA [IF NOT EXISTS] database.schema: PostgreSQL's grammar knows no database there."""
     words = "IF NOT EXISTS " if reader.take("if", "not", "exists") else ""
     database = "" if reader.peek() == "authorization" else reader.name()
@@ -83,10 +101,10 @@ def create_schema_in_database(planner: Planner, reader: TokenReader) -> Definiti
     def apply(definer: Definer, tree: Tree) -> str | None:
         return create_schema(definer, tree, database=database)
 
-    return Definition("CREATE SCHEMA", tree, apply, text)
+    return Definition(node, "CREATE SCHEMA", tree, apply, text)
 
 
-PLANNERS: "dict[str, Callable[[Planner, Tree], Definition]]" = {
+PLANNERS: dict[str, DefinitionPlanner] = {
     "AlterDatabaseStmt": defining("ALTER DATABASE", alter_database),
     "AlterDatabaseSetStmt": defining("ALTER DATABASE", alter_database),
     "AlterEnumStmt": defining("ALTER TYPE", alter_type),

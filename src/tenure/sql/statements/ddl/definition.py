@@ -59,6 +59,7 @@ from tenure.sql.execution.statement import Result
 from tenure.sql.names.session_names import SessionNames
 from tenure.sql.plans.plan import OutputColumn
 from tenure.sql.session.answers import ResultColumn
+from tenure.sql.statements.ddl.definition_services import DefinitionServices
 from tenure.sql.text.parse import Tree, option
 from tenure.sql.text.quoting import quoted
 
@@ -69,6 +70,7 @@ SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "tenure_internal")
 class Definition:
     """A DDL statement: `apply` returns its tag if that depends on what it did."""
 
+    node: DefinitionServices
     tag: str
     tree: Tree
     apply: "Callable[[Definer, Tree], str | None]"
@@ -88,7 +90,7 @@ class Definition:
         before, use.draft = use.draft, use.draft.copy()
         try:
             with guarded(self.text):
-                tag = self.apply(Definer(execution, self.text), self.tree)
+                tag = self.apply(Definer(self.node, execution, self.text), self.tree)
         except BaseException:
             use.draft = before
             raise
@@ -98,7 +100,8 @@ class Definition:
 class Definer:
     """What a DDL statement works with."""
 
-    def __init__(self, execution: Execution, text: str = "") -> None:
+    def __init__(self, node: DefinitionServices, execution: Execution, text: str = "") -> None:
+        self.node = node
         self.execution = execution
         self.text = text
         self.session = execution.session
@@ -106,7 +109,7 @@ class Definer:
 
     def looking_first_in(self, schema: Schema) -> "Definer":
         """The same with a schema in front of the search path: for the elements of CREATE SCHEMA."""
-        inner = Definer(self.execution, self.text)
+        inner = Definer(self.node, self.execution, self.text)
         path = self.names.path
         inner.names.path = path._replace(database=schema.database, schemas=(schema.name, *path.schemas))
         return inner
@@ -129,7 +132,7 @@ class Definer:
         return self.session.user
 
     def fresh_id(self) -> int:
-        return self.session.services.changer.fresh_id()
+        return self.node.changer.fresh_id()
 
     def notice(self, message: str, sqlstate: str = "00000", *, detail: str = "") -> None:
         self.session.notice(message, "NOTICE", sqlstate, detail=detail)
@@ -159,7 +162,7 @@ class Definer:
         if found is None or found.id in self.draft.declared:
             return None if found is None else self.draft.declared[found.id]
         if isinstance(found, Table | EnumType) and found.job:
-            self.session.services.changer.await_change(self.use, found)
+            self.node.changer.await_change(self.use, found)
         return found
 
     def relation(self, name: Sequence[str], position: int = 0) -> Table | View | SequenceDescriptor:
@@ -212,7 +215,7 @@ class Definer:
         return self.role_named(name)
 
     def role_named(self, name: str) -> str:
-        if self.session.services.users.get(self.use.txn, name) is None:
+        if self.node.users.get(self.use.txn, name) is None:
             raise UndefinedObject(f'role "{name}" does not exist')
         return name
 
@@ -224,7 +227,7 @@ class Definer:
 
     def contents(self, database: int, schema: int) -> list[int]:
         """What a schema has in the store, read so that a newcomer makes the transaction start over."""
-        names = self.session.services.catalog.names_in(self.use.txn, database, schema)
+        names = self.node.catalog.names_in(self.use.txn, database, schema)
         return [each.id for each in names]
 
     # ── types and expressions ──────────────────────────────────────────────────────────────────

@@ -113,12 +113,10 @@ def _candidates(definer: Definer, schema: Schema, name: str) -> Iterator[AnyDesc
     """As the newest lease has them, with what the transaction itself has done."""
     declared = definer.draft.declared
     yield from declared.values()
-    services = definer.session.services
-    version = services.leases.newest
+    node = definer.node
+    version = node.leases.newest
     if version is None:
-        yield from (
-            each for each in services.catalog.list(services.store.snapshot()) if each.id not in declared
-        )
+        yield from (each for each in node.catalog.list(node.store.snapshot()) if each.id not in declared)
         return
     for id in sorted(version.index_holders(schema.id, name) - declared.keys()):
         yield version.descriptor(id)
@@ -162,13 +160,13 @@ def _leased(definer: Definer, id: int, name: str) -> tuple[Table, Index]:
 
 
 def _check_store(definer: Definer, schemas: Collection[Schema], name: str) -> None:
-    services = definer.session.services
+    node = definer.node
     wanted = {each.id for each in schemas}
-    for each in services.catalog.list(services.store.snapshot()):
+    for each in node.catalog.list(node.store.snapshot()):
         if not isinstance(each, Table) or each.schema not in wanted or is_dropped(each):
             continue
         if each.id not in definer.draft.declared and _index_named(each, name) is not None:
-            services.leases.renew()
+            node.leases.renew()
             raise RetryError(f'index "{name}" is newer than this node\'s schema lease')
 
 

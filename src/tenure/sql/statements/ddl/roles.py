@@ -46,7 +46,7 @@ def create_role(definer: Definer, tree: Tree) -> str | None:
     options = _options(definer, tree.options)
     _require_superuser(definer, "permission denied to create role")
     is_user = option(tree, "stmt_type") == "ROLESTMT_USER"
-    definer.session.services.users.create(
+    definer.node.users.create(
         definer.use.txn,
         tree.role,
         verifier=options.verifier or "",
@@ -61,7 +61,7 @@ def alter_role(definer: Definer, tree: Tree) -> str | None:
     name = definer.role(tree.role)
     if name != definer.owner or not options.is_password_alone:
         _require_superuser(definer, "permission denied to alter role")
-    definer.session.services.users.alter(
+    definer.node.users.alter(
         definer.use.txn,
         name,
         verifier=options.verifier,
@@ -73,7 +73,7 @@ def alter_role(definer: Definer, tree: Tree) -> str | None:
 
 def drop_role(definer: Definer, tree: Tree) -> str | None:
     _require_superuser(definer, "permission denied to drop role")
-    users = definer.session.services.users
+    users = definer.node.users
     for each in items(tree.roles):
         if option(each, "roletype") != "ROLESPEC_CSTRING":
             raise NotSupported("cannot use special role specifier in DROP ROLE")
@@ -92,7 +92,7 @@ def drop_role(definer: Definer, tree: Tree) -> str | None:
 
 def _require_owns_nothing(definer: Definer, name: str) -> None:
     """Reads the whole catalog: what somebody makes for the role meanwhile makes this start over."""
-    catalog, declared = definer.session.services.catalog, definer.draft.declared
+    catalog, declared = definer.node.catalog, definer.draft.declared
     stored = {each.id: each for each in catalog.list(definer.use.txn)} | declared
     owned = [each for each in stored.values() if each.owner == name and not is_dropped(each)]
     if owned:
@@ -103,7 +103,7 @@ def _require_owns_nothing(definer: Definer, name: str) -> None:
 
 
 def _require_superuser(definer: Definer, message: str) -> None:
-    role = definer.session.services.users.get(definer.use.txn, definer.owner)
+    role = definer.node.users.get(definer.use.txn, definer.owner)
     rights.require_superuser(role, message, detail="Only superusers may create, alter and drop roles.")
 
 
@@ -133,7 +133,7 @@ def _options(definer: Definer, nodes: Sequence[Tree]) -> RoleOptions:
 def _verifier(definer: Definer, value: Tree | None) -> str:
     if value is None:
         return ""
-    verifier = stored_password(value.sval, salt=definer.session.services.env.rng.randbytes(SALT_BYTES))
+    verifier = stored_password(value.sval, salt=definer.node.env.rng.randbytes(SALT_BYTES))
     if not verifier:
         definer.notice("empty string is not a valid password, clearing password")
     return verifier

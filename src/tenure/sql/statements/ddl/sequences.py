@@ -53,9 +53,9 @@ def alter_sequence(definer: Definer, tree: Tree) -> str | None:
 
 def alter_options(definer: Definer, sequence: SequenceDescriptor, nodes: Sequence[Tree]) -> None:
     restarts, value = restart_of(nodes)
-    services = definer.session.services
+    node = definer.node
     # Values belong to no transaction: read in this one, a RESTART would be its own rival.
-    last = services.sequences.state(services.store.snapshot(), sequence).last_value
+    last = node.sequences.state(node.store.snapshot(), sequence).last_value
     altered = change(
         definer.draft,
         definer.known,
@@ -65,7 +65,7 @@ def alter_options(definer: Definer, sequence: SequenceDescriptor, nodes: Sequenc
     )
     _own(definer, sequence.id, nodes)
     if restarts:
-        services.sequences.restart(altered, value, fence=definer.session.locks.fence)
+        node.sequences.restart(altered, value, fence=definer.session.locks.fence)
 
 
 def _own(definer: Definer, id: int, nodes: Sequence[Tree]) -> None:

@@ -21,14 +21,14 @@ from tenure.sql.text.parse import Tree, items, option
 def truncate(definer: Definer, tree: Tree) -> str | None:
     tables = {each.id: each for each in _named(definer, tree)}
     _follow(definer, tables, is_cascade=option(tree, "behavior") == "DROP_CASCADE")
-    txn, session = definer.use.txn, definer.session
+    txn, fence = definer.use.txn, definer.session.locks.fence
     for id in tables:
         empty(definer.draft, definer.known, id)
-        txn.forget_writes(session.services.store.keyspace.table_span(id))
+        txn.forget_writes(definer.node.store.keyspace.table_span(id))
     if tree.restart_seqs:
         for table in tables.values():
             for sequence in owned_sequences(definer.draft, definer.known, table):
-                session.services.sequences.restart(sequence, fence=session.locks.fence)
+                definer.node.sequences.restart(sequence, fence=fence)
     return None
 
 

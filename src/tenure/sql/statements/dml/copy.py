@@ -38,6 +38,7 @@ from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner
 from tenure.sql.execution.statement import Result
 from tenure.sql.session.answers import Answer, CopyFormat, Pending, ResultColumn
+from tenure.sql.session.services import Codecs
 from tenure.sql.statements.dml import queries
 from tenure.sql.statements.dml.forgotten_keys import explain_violation
 from tenure.sql.statements.dml.queries import Select, SelectAsOf
@@ -69,6 +70,7 @@ class CopyFrom:
     types: tuple[Type, ...]
     format: Format
     kind: CopyFormat
+    codecs: Codecs
     finish_transaction: FinishTransaction
     columns: ClassVar[tuple[ResultColumn, ...] | None] = None
     parameters: ClassVar[tuple[Type, ...]] = ()
@@ -140,7 +142,7 @@ class _Incoming:
             yield values
 
     def _from_binary(self, rows: Iterator[list[bytes | None]]) -> Iterator[Values]:
-        decoders = self._execution.session.services.codecs.decoders(self._copy.types)
+        decoders = self._copy.codecs.decoders(self._copy.types)
         for fields in rows:
             if len(fields) != len(self._copy.targets):
                 raise BadFile(f"row field count is {len(fields)}, expected {len(self._copy.targets)}")
@@ -189,6 +191,7 @@ class CopyTo:
     format: Format
     kind: CopyFormat
     parameters: tuple[Type, ...]
+    codecs: Codecs
     finish_transaction: FinishTransaction
     columns: ClassVar[tuple[ResultColumn, ...] | None] = None
     is_short: ClassVar[bool] = False
@@ -251,7 +254,7 @@ class _Outgoing:
         types = [each.type for each in self._copy.select.columns]
         format = self._copy.format
         if self._copy.kind is CopyFormat.BINARY:
-            return _binary_row(self._execution.session.services.codecs.encoders(types))
+            return _binary_row(self._copy.codecs.encoders(types))
         zone = self._execution.session.variables.zone
         render = [_renderer(each, zone) for each in types]
         line = writer(format)
@@ -291,18 +294,18 @@ def _binary_row(encoders: Sequence[Callable[[Datum], bytes]]) -> Callable[[Seque
 # Planning
 
 
-def plan(finish: FinishTransaction, planner: Planner, tree: Tree) -> CopyFrom | CopyTo:
+def plan(codecs: Codecs, finish: FinishTransaction, planner: Planner, tree: Tree) -> CopyFrom | CopyTo:
     if tree.is_program or tree.filename:
         raise InsufficientPrivilege(
             "COPY reads from and writes to the client only",
             hint="Use COPY ... FROM STDIN or TO STDOUT, or psql's \\copy.",
         )
     if tree.is_from:
-        return _plan_from(finish, planner, tree)
-    return _plan_to(finish, planner, tree)
+        return _plan_from(codecs, finish, planner, tree)
+    return _plan_to(codecs, finish, planner, tree)
 
 
-def _plan_from(finish: FinishTransaction, planner: Planner, tree: Tree) -> CopyFrom:
+def _plan_from(codecs: Codecs, finish: FinishTransaction, planner: Planner, tree: Tree) -> CopyFrom:
     if tree.HasField("where_clause"):
         raise NotSupported("COPY FROM ... WHERE is not supported")
     path = [
@@ -317,7 +320,7 @@ def _plan_from(finish: FinishTransaction, planner: Planner, tree: Tree) -> CopyF
     targets = _columns(table, tree)
     format, how = _format(tree, [each.name for each in targets])
     types = tuple(type_of(each.type, planner.names.enum) for each in targets)
-    return CopyFrom(table, targets, types, format, how, finish)
+    return CopyFrom(table, targets, types, format, how, codecs, finish)
 
 
 def _columns(table: Table, tree: Tree) -> tuple[TableColumn, ...]:
@@ -340,7 +343,7 @@ def _columns(table: Table, tree: Tree) -> tuple[TableColumn, ...]:
     return tuple(found)
 
 
-def _plan_to(finish: FinishTransaction, planner: Planner, tree: Tree) -> CopyTo:
+def _plan_to(codecs: Codecs, finish: FinishTransaction, planner: Planner, tree: Tree) -> CopyTo:
     query = child(tree, "query")
     if query is None:
         query = _select_of(planner, tree)
@@ -348,7 +351,7 @@ def _plan_to(finish: FinishTransaction, planner: Planner, tree: Tree) -> CopyTo:
         raise NotSupported("COPY of a statement that writes is not supported")
     select = queries.plan(planner, query)
     format, how = _format(tree, [each.name for each in select.columns])
-    return CopyTo(select, format, how, select.parameters, finish)
+    return CopyTo(select, format, how, select.parameters, codecs, finish)
 
 
 def _select_of(planner: Planner, tree: Tree) -> Tree:

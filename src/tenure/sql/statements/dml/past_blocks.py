@@ -31,10 +31,10 @@ def planning_block(session: SessionState, operand: str) -> Iterator[Block]:
     """
     if session.is_inline:
         raise NotShort
-    block = Block(session.services)
+    block = session.new_block()
     try:
         if not operand.startswith("$"):
-            block.read_as_of(timestamp_of(operand, session.services.env.wall_micros()))
+            block.read_as_of(timestamp_of(operand, session.env.wall_micros()))
         yield block
     finally:
         block.close()
@@ -42,11 +42,11 @@ def planning_block(session: SessionState, operand: str) -> Iterator[Block]:
 
 @contextmanager
 def reading_block(execution: Execution, operand: str) -> Iterator[Block]:
-    services = execution.session.services
-    block = Block(services)
+    session = execution.session
+    block = session.new_block()
     block.now_micros = execution.block.now_micros
     try:
-        block.read_as_of(timestamp_of(operand, services.env.wall_micros(), execution.values))
+        block.read_as_of(timestamp_of(operand, session.env.wall_micros(), execution.values))
         yield block
     finally:
         block.close()

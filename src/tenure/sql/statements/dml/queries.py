@@ -93,7 +93,7 @@ def run_of(execution: Execution, query: Query | None = None, passing: Passing | 
     """One run of a plan in this execution; DuckDB may take over parts of `query`, `passing` sees what is
     to be locked."""
     session, block = execution.session, execution.block
-    duck, tables = session.services.duck, session.system_tables
+    duck, tables = session.duck, session.system_tables
     executor = session.variables["tenure.executor"]
     budget = RowsBudget() if execution.inline else None
     run = QueryRun(
@@ -130,7 +130,7 @@ class SelectAsOf:
 
     def rows(self, execution: Execution) -> Iterator[Tuple]:
         session, block = execution.session, execution.block
-        now_micros = session.services.env.wall_micros()
+        now_micros = session.env.wall_micros()
         block.read_as_of(as_of.timestamp_of(self.operand, now_micros, execution.values))
         select = plan_query(Planner(session, block, self.text, self.parameters), self.tree)
         if [(each.name, each.type.ref) for each in select.columns] != [

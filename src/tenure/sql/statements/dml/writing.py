@@ -386,8 +386,7 @@ class RowChange:
 
 def writer_of(execution: Execution, table: Table, budget: RowsBudget | None = None) -> TableWriter:
     block = execution.block
-    if table.id in execution.session.services.locks.tables.held:
-        await_hold(execution, table)
+    await_hold(execution, table)
 
     def layout_of(id: int) -> Layout:
         found = block.descriptor(id)

@@ -38,6 +38,7 @@ from tenure.sql.names.sequence_names import path_of as path_in_text
 from tenure.sql.session.block import Block
 from tenure.sql.session.session_state import SessionState
 from tenure.sql.statements.ddl.definition import Definer, path_of
+from tenure.sql.statements.ddl.definition_services import DefinitionServices
 from tenure.sql.statements.jobs.dump_rules import RuledItem, Ruling, called, constant
 from tenure.sql.text.parse import Tree, child, items, kind, names, option
 from tenure.sql.text.quoting import quoted
@@ -64,15 +65,19 @@ class DumpContents:
 
 
 def make(
-    session: SessionState, statements: StatementTable, steps: Sequence[RuledItem], file: str
+    session: SessionState,
+    statements: StatementTable,
+    defining: DefinitionServices,
+    steps: Sequence[RuledItem],
+    file: str,
 ) -> DumpContents:
     """Raises what is wrong with a statement, with its line. Nothing is changed."""
     told, variables = len(session.notices), session.variables.state
-    retries = Retries(ATTEMPTS, PAUSES, session.services.env, sleep=session.interrupts.pause)
+    retries = Retries(ATTEMPTS, PAUSES, session.env, sleep=session.interrupts.pause)
     while True:
-        block = Block(session.services, variables=variables)
+        block = session.new_block(variables)
         try:
-            return _Definitions(session, statements, block, file).run(_with_keys(steps))
+            return _Definitions(session, statements, defining, block, file).run(_with_keys(steps))
         except RetryError as error:
             retries.failed(error)
             del session.notices[told:]
@@ -123,9 +128,17 @@ def search_path(tree: Tree) -> list[str]:
 class _Definitions:
     """The statements of a dump, run one after the other."""
 
-    def __init__(self, session: SessionState, statements: StatementTable, block: Block, file: str) -> None:
+    def __init__(
+        self,
+        session: SessionState,
+        statements: StatementTable,
+        defining: DefinitionServices,
+        block: Block,
+        file: str,
+    ) -> None:
         self._session = session
         self._statements = statements
+        self._defining = defining
         self._block = block
         self._file = file
         self._contents = DumpContents()
@@ -178,7 +191,7 @@ class _Definitions:
         return Execution(self._session, self._block, ())
 
     def _definer(self) -> Definer:
-        return Definer(self._execution())
+        return Definer(self._defining, self._execution())
 
     def _value(self, tree: Tree) -> SequenceValue:
         _, arguments = called(tree)

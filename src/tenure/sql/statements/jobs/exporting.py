@@ -47,7 +47,6 @@ from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner, WordsPlanner
 from tenure.sql.execution.statement import Control
 from tenure.sql.session.answers import Answer, ResultColumn
-from tenure.sql.session.block import Block
 from tenure.sql.session.services import BulkServices
 from tenure.sql.session.session_state import SessionState
 from tenure.sql.statements.ddl import ddl_statements
@@ -240,7 +239,7 @@ def _of_query(
         or ddl_statements.is_select_into(parsed.tree)
     ):
         raise SyntaxFault("EXPORT takes FROM TABLE and a name, or FROM and a query")
-    block = Block(planner.session.services)
+    block = planner.session.new_block()
     try:
         if planner.as_of:
             block.read_as_of(_read_at(bulk, planner.as_of))

@@ -20,6 +20,7 @@ from tenure.bulk.importing.records import ImportPayload, TableInput
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner, StatementTable, WordsPlanner
 from tenure.sql.session.services import BulkServices
+from tenure.sql.statements.ddl.definition_services import DefinitionServices
 from tenure.sql.statements.jobs.dump_contents import DumpContents, make
 from tenure.sql.statements.jobs.dump_rules import RuledItem, judge
 from tenure.sql.statements.jobs.importing import (
@@ -53,6 +54,7 @@ class ImportDump(ByJob):
     location: str
     is_schema_only: bool
     statements: StatementTable
+    defining: DefinitionServices
 
     def _start(self, execution: Execution) -> int:
         from tenure.bulk.importing.job import ROW_BYTES, start
@@ -62,7 +64,7 @@ class ImportDump(ByJob):
         if self.options.rejects:
             locations.resolve(self.options.rejects)
         dump = read(locations, self.location, execution)
-        contents = make(session, self.statements, dump.steps, dump.source.shown)
+        contents = make(session, self.statements, self.defining, dump.steps, dump.source.shown)
         tell_skipped(execution, contents.skipped)
         inputs = () if self.is_schema_only else tuple(self._inputs(dump, contents))
         payload = ImportPayload(
@@ -129,7 +131,9 @@ def tell_skipped(execution: Execution, skipped: "Counter[str]") -> None:
 # Reading it
 
 
-def plan_import_dump(bulk: BulkServices, planner: Planner, reader: TokenReader) -> ImportDump:
+def plan_import_dump(
+    bulk: BulkServices, defining: DefinitionServices, planner: Planner, reader: TokenReader
+) -> ImportDump:
     location = text_of(reader)
     given = given_options(reader)
     reader.end()
@@ -141,8 +145,8 @@ def plan_import_dump(bulk: BulkServices, planner: Planner, reader: TokenReader) 
         rejects=given.get("rejects") or "",
         is_detached="detached" in given,
     )
-    return ImportDump(bulk, options, location, "schema_only" in given, planner.statements)
+    return ImportDump(bulk, options, location, "schema_only" in given, planner.statements, defining)
 
 
-def statements(bulk: BulkServices) -> dict[tuple[str, ...], WordsPlanner]:
-    return {("import", "pgdump"): partial(plan_import_dump, bulk)}
+def statements(bulk: BulkServices, defining: DefinitionServices) -> dict[tuple[str, ...], WordsPlanner]:
+    return {("import", "pgdump"): partial(plan_import_dump, bulk, defining)}

@@ -91,7 +91,7 @@ class ByJob(Control):
         )
         with outcome_of(id):
             data, control = jobs.progress(snapshot, id).data, jobs.control(snapshot, id)
-            execution.session.services.leases.renew()  # so that the next statement finds the table public
+            self.bulk.renew_lease()  # so that the next statement finds the table public
         if not data:
             raise failure_of(id, control)
         return Answer([_result(id, data)], "IMPORT")

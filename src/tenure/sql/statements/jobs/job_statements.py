@@ -136,7 +136,7 @@ class ShowWhenComplete:
     ) -> Iterator[Sequence[Datum]]:
         table = execution.session.system_tables.columns("tenure_internal.jobs")
         places = [table.index(each.name) for each in self.columns]
-        for row in jobs_at(execution, snapshot):
+        for row in jobs_at(self.bulk, execution, snapshot):
             if row[0] in ids:
                 yield tuple(row[place] for place in places)
 

@@ -136,5 +136,4 @@ def cancel_job(bulk: BulkServices, id: int) -> bool:
 
 def require_superuser(session: SessionState, what: str) -> None:
     """Files belong to the operator: the right to read a table is no right to read or write files."""
-    role = session.services.users.get(session.services.store.snapshot(), session.user)
-    rights.require_superuser(role, f"permission denied to {what}", hint="Only superusers may.")
+    rights.require_superuser(session.role(), f"permission denied to {what}", hint="Only superusers may.")

@@ -126,7 +126,7 @@ def _apply(session: SessionState, options: TransactionOptions) -> None:
     set_modes(session, dict(options.modes))
     if options.as_of:
         assert session.block is not None
-        session.block.read_as_of(timestamp_of(options.as_of, session.services.env.wall_micros()))
+        session.block.read_as_of(timestamp_of(options.as_of, session.env.wall_micros()))
         session.variables.set_all_local({READ_ONLY: "on"})
 
 

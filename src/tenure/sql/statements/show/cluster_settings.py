@@ -10,6 +10,7 @@ Walk: `statements.statement_table` -> `plan_set`, `plan_reset`, `plan_show` -> `
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from tenure.base.errors import (
@@ -36,6 +37,7 @@ HEARD_SECONDS_MAX, LOOK_SECONDS = 2.0, 0.01
 
 @dataclass(frozen=True, slots=True)
 class SetClusterSetting(Control):
+    settings: ClusterSettings
     name: str
     value: str | None
     """None: the default."""
@@ -49,28 +51,27 @@ class SetClusterSetting(Control):
         session = execution.session
         self._check(session)
         execution.block.require_writable(self.tag)
-        session.locks.transact(lambda txn: self._write(txn, session.services.settings))
+        session.locks.transact(self._write)
         self._await(session)
         return Answer((), self.tag)
 
     def _check(self, session: SessionState) -> None:
-        block, services = session.block, session.services
+        block = session.block
         if block is not None and block.is_failed:
             raise InFailedTransaction
         if block is not None and (block.is_explicit or block.has_writes):
             raise ActiveTransaction(f"{self.tag} cannot run inside a transaction block")
-        role = services.users.get(services.store.snapshot(), session.user)
         message = f'permission denied to set cluster setting "{self.name}"'
-        rights.require_superuser(role, message, hint="Ask a superuser.")
+        rights.require_superuser(session.role(), message, hint="Ask a superuser.")
 
-    def _write(self, txn: Transaction, settings: ClusterSettings) -> None:
+    def _write(self, txn: Transaction) -> None:
         if self.value is None:
-            settings.reset(txn, self.name)
+            self.settings.reset(txn, self.name)
         else:
-            settings.set(txn, self.name, self.value)
+            self.settings.set(txn, self.name, self.value)
 
     def _await(self, session: SessionState) -> None:
-        settings, monotonic = session.services.settings, session.services.env.monotonic
+        settings, monotonic = self.settings, session.env.monotonic
         setting = settings.current().named(self.name)
         value = setting.default if self.value is None else setting.parse(self.value)
         until = monotonic() + HEARD_SECONDS_MAX
@@ -79,28 +80,28 @@ class SetClusterSetting(Control):
             session.interrupts.sleep(LOOK_SECONDS)
 
 
-def plan_set(planner: Planner, reader: TokenReader) -> Control:
-    name = _known(planner, ".".join(reader.names()))
+def plan_set(settings: ClusterSettings, planner: Planner, reader: TokenReader) -> Control:
+    name = _known(settings, ".".join(reader.names()))
     if not reader.take("="):
         reader.expect("to")
     if reader.take("default"):
         reader.end()
-        return SetClusterSetting(name, None)
+        return SetClusterSetting(settings, name, None)
     value = reader.string() if reader.peek().startswith("'") else reader.rest().strip()
     reader.end()
     if not value:
         raise InvalidParameter(f'setting "{name}" needs a value')
-    return SetClusterSetting(name, value)
+    return SetClusterSetting(settings, name, value)
 
 
-def plan_reset(planner: Planner, reader: TokenReader) -> Control:
-    name = _known(planner, ".".join(reader.names()))
+def plan_reset(settings: ClusterSettings, planner: Planner, reader: TokenReader) -> Control:
+    name = _known(settings, ".".join(reader.names()))
     reader.end()
-    return SetClusterSetting(name, None)
+    return SetClusterSetting(settings, name, None)
 
 
-def plan_show(planner: Planner, reader: TokenReader) -> Statement:
-    name = _known(planner, ".".join(reader.names()))
+def plan_show(settings: ClusterSettings, planner: Planner, reader: TokenReader) -> Statement:
+    name = _known(settings, ".".join(reader.names()))
     reader.end()
     return query(
         planner,
@@ -113,18 +114,19 @@ def plan_show_all(planner: Planner, reader: TokenReader) -> Statement:
     return query(planner, "SELECT * FROM tenure_internal.cluster_settings ORDER BY variable")
 
 
-def _known(planner: Planner, name: str) -> str:
+def _known(settings: ClusterSettings, name: str) -> str:
     try:
-        return planner.session.services.settings.current().named(name).name
+        return settings.current().named(name).name
     except InvalidParameter as error:
         hint = error.hint or "SHOW ALL CLUSTER SETTINGS lists them."
         raise UndefinedVariable(f'unknown cluster setting "{name}"', hint=hint) from error
 
 
-CLUSTER_SETTINGS: dict[tuple[str, ...], WordsPlanner] = {
-    ("set", "cluster", "setting"): plan_set,
-    ("reset", "cluster", "setting"): plan_reset,
-    ("show", "cluster", "setting"): plan_show,
-    ("show", "cluster", "settings"): plan_show_all,
-    ("show", "all", "cluster", "settings"): plan_show_all,
-}
+def statements(settings: ClusterSettings) -> dict[tuple[str, ...], WordsPlanner]:
+    return {
+        ("set", "cluster", "setting"): partial(plan_set, settings),
+        ("reset", "cluster", "setting"): partial(plan_reset, settings),
+        ("show", "cluster", "setting"): partial(plan_show, settings),
+        ("show", "cluster", "settings"): plan_show_all,
+        ("show", "all", "cluster", "settings"): plan_show_all,
+    }

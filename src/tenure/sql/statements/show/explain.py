@@ -40,7 +40,7 @@ class Explain:
         return Result("EXPLAIN", iter([(line,) for line in shown]))
 
     def _analyzed(self, execution: Execution) -> Iterator[str]:
-        monotonic = execution.session.services.env.monotonic
+        monotonic = execution.session.env.monotonic
         began = monotonic()
         if isinstance(self.inner, Select) and not self.inner.locks:
             run = run_of(execution, self.inner.query)
