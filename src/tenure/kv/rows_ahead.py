@@ -6,7 +6,7 @@ UPDATE finds its row and then reads it, and each read of a store in PostgreSQL i
 Walk: `kv.store_reads` looks here before it asks the store.
 """
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 
 KEPT_KEYS_MAX, KEPT_BYTES_MAX = 64, 8 * 1024
 """The most rows that are kept, and their size: half a megabyte for each transaction."""
@@ -25,6 +25,14 @@ class RowsAhead(dict[bytes, bytes | None]):
         if len(self) < KEPT_KEYS_MAX and (value is None or len(value) <= KEPT_BYTES_MAX):
             self[key] = value
         return value
+
+    def take_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Those of keys that are all in hand; they are kept unless there are many."""
+        values = [self[key] for key in keys]
+        if len(self) > KEPT_KEYS_MAX:
+            for key in keys:
+                self.pop(key, None)
+        return values
 
     def missing(self, keys: Iterable[bytes]) -> list[bytes]:
         return [key for key in keys if key not in self]

@@ -13,7 +13,7 @@ clock at its first read, and moves up with a refresh.
 Walk: `kv.transaction` and `kv.view` keep one -> `kv.bases` -> `snapshot.judge_retryable`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv import bases
@@ -55,6 +55,10 @@ class StoreReads:
         self.ahead |= bases.get_many(
             self._engine, self._keyspace, self._bases, wanted, self._asked_at, self._accepting(ZERO_AT)
         )
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        self.read_ahead(keys)
+        return self.ahead.take_all(keys)
 
     def scan(
         self,

@@ -32,7 +32,7 @@ by them before it undid its writes.
 Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit`, or `submit` and `finish` -> `kv.commits`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tenure.base.errors import RetryError, TenureError
 from tenure.base.interruptible import Check, unchecked
@@ -134,6 +134,15 @@ class Transaction:
         assert self.state is TransactionState.OPEN, "the transaction is over"
         self._store.read_ahead(keys)
 
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """As `get` of each key; they are read together."""
+        if not self._is_alone or not self._writes.keys().isdisjoint(keys):
+            self.read_ahead(keys)
+            return [self.get(key) for key in keys]
+        assert self.state is TransactionState.OPEN, "the transaction is over"
+        self._reads.points.update(dict.fromkeys(keys))
+        return self._store.get_many(keys)
+
     def scan(
         self,
         span: Span,
@@ -233,6 +242,17 @@ class Transaction:
     ) -> None:
         """Buffers a write. A stamp says where the commit timestamp goes; such a key cannot be read back."""
         self._write(Write(key, value, key_stamp, value_stamp))
+
+    def put_all(self, entries: Iterable[tuple[bytes, bytes]]) -> None:
+        """As `put` of each key and value, without stamps."""
+        writes = [Write(key, value) for key, value in entries]
+        if self._parent is not None:
+            for write in writes:
+                self._write(write)
+            return
+        assert self.state is TransactionState.OPEN, "the transaction is over"
+        assert all(self._keyspace.owns(write.key) for write in writes), "a key of another tenant"
+        self._buffer.write_all(writes)
 
     def delete(self, key: bytes) -> None:
         self._write(Write(key, None))

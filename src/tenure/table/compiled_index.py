@@ -3,11 +3,12 @@
 Walk: `table.rows.Layout` compiles each index of a table version; readers, writers and merges use it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tenure.catalog.descriptors.definitions import ElementState, Index
 from tenure.expr.types.datatype import Datum
+from tenure.kv.column_encoding import encode_each
 from tenure.kv.encoding import encode, prefix_end
 from tenure.kv.keys import Span
 from tenure.table.columns import Compile, CompiledColumn, Values
@@ -62,6 +63,14 @@ class CompiledIndex:
     def suffix(self, values: Values) -> bytes:
         """The key columns of a row, as they stand in the index."""
         return encode([values[id] if make is None else make(values[id]) for id, make in self._elements])
+
+    def keys(self, columns: Mapping[int, Sequence[Datum]]) -> list[bytes]:
+        """The keys of several rows, which are given column by column."""
+        parts = [
+            encode_each(columns[id] if make is None else list(map(make, columns[id])))
+            for id, make in self._elements
+        ]
+        return [b"".join((self.head, *each)) for each in zip(*parts, strict=True)]
 
     def prefix(self, values: Iterable[Datum]) -> bytes:
         """The start of all keys whose first columns have these values."""

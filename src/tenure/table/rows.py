@@ -26,7 +26,7 @@ turn rows into entries (`Layout.entry`) and back (`Layout.row`); queries read so
 (`Layout.reader`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tenure.base.errors import CorruptData, LimitExceeded
@@ -139,6 +139,22 @@ class Layout:
             packed[id] = value
         return FORMAT + pack(packed)
 
+    def packed_columns(self, columns: Mapping[int, Sequence[Datum]]) -> list[bytes]:
+        """The values in the primary index of several new rows, which are given column by column.
+
+        All columns are to be public, and none `filled`: so NULL is left out.
+        """
+        packers = self._packers[self.primary.id]
+        ids = [id for id, _, _ in packers]
+        packed = [_packable(columns[id], make) for id, make, _ in packers]
+        rows = zip(*packed, strict=True) if packed else (() for _ in next(iter(columns.values())))
+        if any(None in each for each in packed):
+            return [
+                FORMAT + pack({id: each for id, each in zip(ids, row, strict=True) if each is not None})
+                for row in rows
+            ]
+        return [FORMAT + pack(dict(zip(ids, row, strict=True))) for row in rows]
+
     def is_of(self, index: CompiledIndex, stored: bytes, entry: IndexEntry, row: Row) -> bool:
         """Whether what is stored under an entry's key is this row's, and not one's that is equal to it."""
         if index.id == self.primary.id or not index.is_unique:
@@ -191,6 +207,12 @@ class Layout:
             return primary.head + entry.value[len(FORMAT) :]
         elements = decode(entry.key[HEAD_BYTES:])
         return primary.head + encode(elements[len(index.parts) :])
+
+
+def _packable(values: Sequence[Datum], make: Callable[[Datum], object] | None) -> Sequence[object]:
+    if make is None:
+        return values
+    return [None if value is None else make(value) for value in values]
 
 
 def _following(columns: Iterable[CompiledColumn]) -> list[list[tuple[CompiledColumn, Evaluate]]]:

@@ -19,6 +19,7 @@ Walk: `expr.types.type_names` makes the instances; the row encoding in `table` p
 `expr.types.casts` and `pgwire` parse and render by them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any, ClassVar
@@ -94,6 +95,10 @@ class Type:
     def parse(self, text: str) -> Datum:
         """Raises InvalidText, or what else PostgreSQL says, if it is no value of this type."""
         raise NotImplementedError
+
+    def parse_all(self, texts: Sequence[str]) -> Sequence[Datum]:
+        """What a column of this type holds of each text: as `accept` of `parse`, and the same errors."""
+        return [self.accept(self.parse(text)) for text in texts]
 
     def render(self, value: Datum) -> str:
         return str(value)

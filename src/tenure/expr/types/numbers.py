@@ -11,6 +11,7 @@ Walk: `expr.types.type_names` makes the types; `expr.functions.arithmetic` uses 
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
@@ -66,6 +67,13 @@ class IntType(Type):
         if value is None or not fits(value, self.size):
             raise OutOfRange(f'value "{text}" is out of range for type {self.sql_name}')
         return value
+
+    def parse_all(self, texts: Sequence[str]) -> list[int]:
+        digits = "".join(texts)
+        is_plain = digits.isdecimal() and digits.isascii() and all(texts)
+        if is_plain and max(map(len, texts)) <= _SURE_DIGITS[self.size]:
+            return list(map(int, texts))
+        return list(map(self.parse, texts))
 
     def _overflows_first(self, text: str) -> bool:
         """Whether there are too many digits already before the first other character, as in 99999999999.5.

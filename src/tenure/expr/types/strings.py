@@ -13,6 +13,7 @@ Walk: `expr.types.type_names` makes the types; `expr.functions.text_coding` and 
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -42,6 +43,10 @@ class TextType(Type):
     def parse(self, text: str) -> str:
         return check_characters(text)
 
+    def parse_all(self, texts: Sequence[str]) -> Sequence[str]:
+        check_characters("".join(texts))
+        return texts
+
     def render(self, value: str) -> str:
         return value
 
@@ -66,6 +71,12 @@ class VarcharType(Type):
 
     def parse(self, text: str) -> str:
         return self._accept(text)
+
+    def parse_all(self, texts: Sequence[str]) -> Sequence[str]:
+        if self.length is not None and max(map(len, texts), default=0) > self.length:
+            return list(map(self.parse, texts))
+        check_characters("".join(texts))
+        return texts
 
     def render(self, value: str) -> str:
         return value
@@ -101,6 +112,12 @@ class CharType(Type):
 
     def parse(self, text: str) -> str:
         return self._accept(text)
+
+    def parse_all(self, texts: Sequence[str]) -> list[str]:
+        if self.length is None or max(map(len, texts), default=0) > self.length:
+            return list(map(self.parse, texts))
+        check_characters("".join(texts))
+        return [text.ljust(self.length) for text in texts]
 
     def render(self, value: str) -> str:
         return value

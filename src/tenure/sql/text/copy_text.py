@@ -19,6 +19,10 @@ FIELD_BYTES_MAX = 64 * 1024 * 1024
 """The longest row that is waited for: beyond it a quote was probably never closed."""
 
 
+BLOCK_BYTES_MAX = 1 << 20
+"""Of rows that are taken apart together: doors hand over 256 kB at a time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     delimiter: str = "\t"
@@ -67,6 +71,38 @@ class CopyReader:
         """What is left when no more comes."""
         if not self._is_over and self._kept:
             yield from self._take(is_last=True)
+
+    def plain_rows(self, data: bytes) -> list[list[Field]]:
+        """All whole rows at once, if nothing but fields of the text format is among them; else none.
+
+        What it gives counts as read once `passed` says so; the rest is for `rows`.
+        """
+        if self._is_over:
+            return []
+        self._kept += data
+        is_headed = self._format.has_header and self.line == 0
+        if self._format.is_csv or is_headed or len(self._kept) > BLOCK_BYTES_MAX:
+            return []
+        try:
+            text = self._kept[: self._kept.rfind(b"\n") + 1].decode()
+        except UnicodeDecodeError:
+            return []
+        if "\0" in text or "\r" in text or "\\." in text:
+            return []
+        lines = text.split("\n")[:-1]
+        if "\\" not in text and "\\" in self._format.null:
+            delimiter = self._format.delimiter
+            return [line.split(delimiter) for line in lines]  # type: ignore[misc]
+        return [self._text_fields(line) for line in lines]
+
+    def passed(self, rows: int) -> None:
+        """The first rows of those that `plain_rows` gave are done with."""
+        end = 0
+        for _ in range(rows):
+            end = self._kept.index(b"\n", end) + 1
+        del self._kept[:end]
+        self._looked = self._sought = 0
+        self.line += rows
 
     def _take(self, *, is_last: bool) -> Iterator[list[Field]]:
         for line in self._lines(is_last=is_last):

@@ -40,6 +40,7 @@ from tenure.sql.execution.statement import Result
 from tenure.sql.session.answers import Answer, CopyFormat, Pending, ResultColumn
 from tenure.sql.session.services import Codecs
 from tenure.sql.statements.dml import queries
+from tenure.sql.statements.dml.copy_blocks import BlockCopy
 from tenure.sql.statements.dml.forgotten_keys import explain_violation
 from tenure.sql.statements.dml.queries import Select, SelectAsOf
 from tenure.sql.statements.dml.writes import refuse_system
@@ -90,6 +91,8 @@ class _Incoming:
         self._writer: TableWriter = writer_of(execution, copy.table)
         self._txn = execution.block.txn("COPY FROM")
         self._reader = CopyReader(copy.format)
+        zone = execution.session.variables.zone
+        self._blocks = BlockCopy(self._writer, [each.id for each in copy.targets], copy.types, zone)
         self._binary = BinaryReader() if copy.kind is CopyFormat.BINARY else None
         self._count = 0
         self._kept = Holding(execution.account, "a row of COPY that is not whole")
@@ -106,9 +109,25 @@ class _Incoming:
             self._kept.replace(COPIES * (reader.kept_bytes + len(data)))
         if self._binary is not None:
             self._insert(self._from_binary(self._binary.rows(data)))
+        elif self._blocks.is_possible:
+            self._insert_block(data)
+            self._insert(self._from_text(self._reader.rows(b"")))
         else:
             self._insert(self._from_text(self._reader.rows(data)))
         self._kept.replace(reader.kept_bytes)
+
+    def _insert_block(self, data: bytes) -> None:
+        """Inserts the rows of a piece together, up to the first that has to be looked at alone."""
+        rows = self._reader.plain_rows(data)
+        if not rows:
+            return
+        try:
+            inserted = self._blocks.insert(self._txn, rows, self._execution.check)
+        except UserError as error:
+            explain_violation(self._execution, error)
+            raise
+        self._reader.passed(inserted)
+        self._count += inserted
 
     def _insert(self, rows: Iterator[Values]) -> None:
         written = interruptible(self._writer.insert_all(self._txn, rows), self._execution.check)

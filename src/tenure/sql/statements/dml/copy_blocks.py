@@ -1,0 +1,69 @@
+"""COPY's text format, many lines at a time: fields as columns, each parsed by one call of its type.
+
+Rows that are not plain, or cannot be inserted, are left to `statements.dml.copy`, which takes them one by
+one and says what is wrong in which line.
+
+Walk: `statements.dml.copy` -> `BlockCopy.insert` -> `Type.parse_all`, `table.block_insert`.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import tzinfo
+
+from tenure.base.errors import UserError
+from tenure.base.interruptible import Check
+from tenure.expr.types.datatype import Datum, Type
+from tenure.kv.transaction import Transaction
+from tenure.sql.text.copy_text import Field
+from tenure.table.block_insert import insert_block, takes_blocks
+from tenure.table.write import TableWriter
+
+LINES_AT_ONCE = 500
+"""Of a block: they take 3 ms, and then it is seen whether the statement was cancelled."""
+
+ParseAll = Callable[[Sequence[str]], Sequence[Datum]]
+
+
+class BlockCopy:
+    def __init__(
+        self, writer: TableWriter, columns: Sequence[int], types: Sequence[Type], zone: tzinfo
+    ) -> None:
+        self._writer = writer
+        self._columns = columns
+        self._parsers = [_parser(each, zone) for each in types]
+        self.is_possible = bool(columns) and takes_blocks(writer.layout)
+
+    def insert(self, txn: Transaction, rows: Sequence[Sequence[Field]], check: Check) -> int:
+        """Inserts rows, and returns how many it could: the next one is not for a block."""
+        for first in range(0, len(rows), LINES_AT_ONCE):
+            check()
+            block = rows[first : first + LINES_AT_ONCE]
+            columns = self._parsed(block)
+            if columns is None or not insert_block(
+                txn, self._writer, dict(zip(self._columns, columns, strict=True)), len(block)
+            ):
+                return first
+        return len(rows)
+
+    def _parsed(self, rows: Sequence[Sequence[Field]]) -> list[Sequence[Datum]] | None:
+        """The columns, if each row has as many fields as it should and each is right."""
+        if any(len(row) != len(self._columns) for row in rows):
+            return None
+        fields = zip(*rows, strict=True)
+        try:
+            return [_with_nulls(parse, each) for parse, each in zip(self._parsers, fields, strict=True)]
+        except UserError:
+            return None  # the caller parses them one by one, and says in which line and column it is
+
+
+def _with_nulls(parse: ParseAll, fields: Sequence[Field]) -> Sequence[Datum]:
+    texts = [each for each in fields if each is not None]
+    if len(texts) == len(fields):
+        return parse(texts)
+    values = iter(parse(texts))
+    return [None if each is None else next(values) for each in fields]
+
+
+def _parser(kind: Type, zone: tzinfo) -> ParseAll:
+    if kind.follows_zone:
+        return lambda texts: [kind.accept(kind.parse_in(text, zone)) for text in texts]
+    return kind.parse_all
