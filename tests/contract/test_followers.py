@@ -18,7 +18,7 @@ from tenure.cluster.inquiries import Inquiries
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_waits import await_jobs
 from tenure.cluster.jobs.runs import JobKind
-from tenure.cluster.locks.lock_waits import How
+from tenure.cluster.locks.lock_waits import LockOptions
 from tenure.cluster.sessions.neighbours import Neighbours
 from tenure.cluster.settings import ClusterSettings
 from tenure.kv.keys import SESSIONS, USER_TABLES
@@ -151,7 +151,7 @@ def test_table_holds(engine: SqliteEngine, env: ManualEnv) -> None:
     here, there = Locker(engine, env), Locker(engine, env)
     here.rows.tables.follow()
     owner = there.owner()
-    assert there.rows.tables.hold(owner, [TABLE_HELD], How())
+    assert there.rows.tables.hold(owner, [TABLE_HELD], LockOptions())
     sweep(here.store)
     here.rows.tables.follow()
     assert TABLE_HELD in here.rows.tables.held
@@ -311,9 +311,9 @@ def test_waits_for_jobs(member: Member) -> None:
 def test_waits_for_locks(engine: SqliteEngine, env: ManualEnv) -> None:
     here, there = Locker(engine, env), Locker(engine, env)
     owner, waiter = there.owner(), here.owner()
-    there.rows.tables.hold(owner, [TABLE_HELD], How())
+    there.rows.tables.hold(owner, [TABLE_HELD], LockOptions())
     end = once(lambda: there.rows.release(owner), there.settle, lambda: sweep(here.store))
-    assert here.rows.tables.hold(waiter, [TABLE_HELD], How(canceled=end))
+    assert here.rows.tables.hold(waiter, [TABLE_HELD], LockOptions(canceled=end))
 
 
 @pytest.mark.parametrize("scheme", [SCHEMA, MIXED])

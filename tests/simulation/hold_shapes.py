@@ -16,7 +16,7 @@ from typing import Protocol
 
 from tenure.base.errors import RetryError
 from tenure.cluster.locks.lock_table import LockOwner
-from tenure.cluster.locks.lock_waits import How
+from tenure.cluster.locks.lock_waits import LockOptions
 from tenure.cluster.locks.row_locks import RowLocks
 from tenure.cluster.locks.table_holds import HOLD_SECONDS
 from tenure.kv.keys import USER_TABLES
@@ -80,7 +80,7 @@ class HoldShapes:
         txn = self._store.begin()
         try:
             if is_holding:
-                tables.hold(owner, [USER_TABLES], How())
+                tables.hold(owner, [USER_TABLES], LockOptions())
             found = sum(int(value) for _, value in txn.scan(keyspace.table_span(USER_TABLES)))
             self._store.env.sleep(
                 IDLE_SECONDS if is_idle else tape.between(f"{self._name}.summing", 0.0, 0.3)
@@ -96,7 +96,7 @@ class HoldShapes:
         env, outcome = self._store.env, self._cluster.outcome
         since = env.monotonic()
         outcome.seen["writer meets a hold"] += self._rows.tables.left_seconds(USER_TABLES) > 0
-        self._rows.tables.await_end(owner, USER_TABLES, How())
+        self._rows.tables.await_end(owner, USER_TABLES, LockOptions())
         waited = env.monotonic() - since
         if waited > HOLD_SECONDS + LATE_SECONDS:
             outcome.violations.append(f"{self._name} waited for a hold for {waited:.1f} s")

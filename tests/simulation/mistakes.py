@@ -427,10 +427,14 @@ ALL: tuple[tuple[Any, ...], ...] = (
         ((sqlite_section, "_newer", no_newer_points), (sqlite_section.Ledger, "_newest_at", never_written)),
         "plain",
     ),
-    ("taken keys not looked for at commit", ((sqlite_section.Ledger, "taken", never_taken),), "insert"),
+    (
+        "taken keys not looked for at commit",
+        ((sqlite_section.Ledger, "absence_failure", never_taken),),
+        "insert",
+    ),
     (
         "keys that the group's own members take not seen",
-        ((sqlite_section.Ledger, "taken", taken_by_the_first_look),),
+        ((sqlite_section.Ledger, "absence_failure", taken_by_the_first_look),),
         "insert",
     ),
     ("absence proved without the lake", ((Absences, "keys", absent_without_marks),), "insert"),

@@ -43,7 +43,7 @@ def free_by_session(self: MixedClaims, txn: Transaction, control: JobControl, ho
 
 
 def taken_by_session(self: MixedClaims, control: JobControl, holder: SessionId) -> JobControl:
-    return self._new.taken(control, holder)
+    return self._new.with_holder(control, holder)
 
 
 def free_of_the_living(self: OldClaims, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
@@ -210,7 +210,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
         "jobs",
         upgrading,
     ),
-    ("mixed claim writes no lease", ((MixedClaims, "taken", taken_by_session),), "jobs", upgrading),
+    ("mixed claim writes no lease", ((MixedClaims, "with_holder", taken_by_session),), "jobs", upgrading),
     (
         "lease taken from the living",
         ((OldClaims, "lease_is_free", free_of_the_living), *ANY_HOLDER),

@@ -38,7 +38,7 @@ NO_NAMES_LEFT = {
 }
 
 RIDDLE = re.compile(r"\b(?:who|what|which)(?:so)?ever\b|\bwhomever\b", re.IGNORECASE)
-RIDDLES_LEFT = 35
+RIDDLES_LEFT = 14
 
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 

@@ -8,7 +8,7 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.cluster.jobs.runs import JobKind
-from tenure.cluster.sessions.session_records import Present, Sessions
+from tenure.cluster.sessions.session_records import ExistingSession, Sessions
 from tenure.kv.store import Store
 from tenure.node import Node, NodeOptions
 from tenure.storage.sqlite import SqliteEngine
@@ -41,7 +41,7 @@ class Outside:
         self.store = Store(self.engine, SystemEnv())
         self.sessions = Sessions(self.store.keyspace)
 
-    def only(self) -> Present:
+    def only(self) -> ExistingSession:
         (session,) = self.sessions.list(self.store.snapshot())
         return session
 
@@ -68,7 +68,7 @@ def test_a_session_lives_while_its_node_starts(outside: Outside) -> None:
 
 
 def test_a_node_whose_session_is_lost_before_it_is_ready_starts_over(outside: Outside) -> None:
-    lost: list[Present] = []
+    lost: list[ExistingSession] = []
 
     def lose_the_first() -> None:
         if not lost:

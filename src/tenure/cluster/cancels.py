@@ -1,12 +1,12 @@
 """Requests to cancel that reached the wrong process: handed over through the store.
 
-Several processes may serve one port, or stand behind one balancer. A client's request to cancel comes on
-a connection of its own, to whichever process. That one writes it down; the process that has the statement
-sees it in its watch, acts on it and deletes it. The secret itself is not stored, only its digest.
+Several processes may serve one port, or stand behind one balancer. A client's request to cancel comes on a
+connection of its own, to any of these processes. That process writes a record; the process that runs the
+statement sees it in its watch, acts on it and deletes it. Only a digest of the secret is stored.
 
     process 2: request(pid, secret) ─► record (pid, digest) ─► process 1: follow ─► deliver, delete
 
-Requests are few: each process writes so many a second at most, and only for instances that are there.
+Requests are few: each process writes so many a second at most, and only for existing instances.
 
 Walk: `front` hands `Cancels.request` to the door, which calls it in a thread; `composition.door_layer` runs
 `follow` in a loop.
@@ -28,7 +28,7 @@ PIDS = 1 << 16
 """How many pids an instance has: the upper part of a pid names it."""
 
 REQUESTS_PER_SECOND = 20
-"""Nobody has logged in to send one, so they must not cost much."""
+"""The sender has not logged in, so requests must not cost much."""
 
 FOLLOW_SECONDS = 1.0
 SPACING_SECONDS = 0.02
@@ -59,10 +59,10 @@ class Cancels:
             spacing_seconds=SPACING_SECONDS,
         )
         self.deliver: Callable[[int, bytes], None] = lambda pid, digest: None
-        """Given a pid of this instance and the secret's digest; the door sets it."""
+        """Called with a pid of this instance and the secret's digest; the door sets it."""
 
     def request(self, pid: int, secret: bytes) -> None:
-        """Hands a request over; nobody is told what came of it."""
+        """Hands a request over; the caller is not told its effect."""
         if self._is_allowed():
             self._store.transact(lambda txn: self._put(txn, Cancel(pid, digest_of(secret))))
 
@@ -81,7 +81,7 @@ class Cancels:
             return True
 
     def follow(self) -> float:
-        """Acts on what others have written down for this process: one step for a loop."""
+        """Acts on the requests of other processes to this one: one step for a loop."""
         self._follower.step(FOLLOW_SECONDS)
         return 0.0
 
@@ -98,7 +98,9 @@ class Cancels:
             self.deliver(cancel.pid, cancel.digest)
 
     def _take(self, txn: Transaction) -> list[Cancel]:
-        """What is for this process; what nobody will ever take, as its process is gone, goes too."""
+        """Deletes and returns the requests for this process; also deletes those for processes that are
+        gone.
+        """
         mine = []
         for each in list(self._records.scan(txn)):
             instance = each.pid // PIDS

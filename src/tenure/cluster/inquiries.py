@@ -1,19 +1,19 @@
-"""Questions to all nodes: what only a node's memory knows, told through the store when somebody asks.
+"""Questions to all nodes: state that is only in a node's memory, reported through the store on request.
 
     asker:    inquiry (asker, number, subject) ──► waits for replies ──► deletes both
     others:   follow ──► the inquiry ──► reply (asker, number, own instance, part)
 
 While nobody asks, nothing is written and nobody is woken. A reply is written in a transaction that reads its
-inquiry, so none comes after the asker has gone on. A node that has not answered in time is named as silent:
-it may hang, or be dead and not yet known to be. What an asker has left that died meanwhile is deleted by
-`tidy`, the slow step of any node.
+inquiry, so none comes after the asker has gone on. A node that has not answered in time is reported as
+silent: it may hang, or be dead and not yet known to be. Records of an asker that died meanwhile are deleted
+by `tidy`, the slow step of any node.
 
-Nodes without a door for clients are not asked; they have nothing to tell.
+Nodes without a door for clients are not asked; they have nothing to report.
 
-Invariant (inquiries-leave-nothing): when an inquiry is over, nothing of it or of its replies stays.
+Invariant (inquiries-leave-nothing): when an inquiry is over, its record and its replies are deleted.
 
 Walk: `sql.tables.running` calls `ask`, which `composition.door_layer` hands to it; `composition.door_layer`
-runs `follow` in a loop; `front` says what is answered.
+runs `follow` in a loop; `front` provides the answers.
 """
 
 import logging
@@ -34,10 +34,10 @@ from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Revision
 
 ANSWER_SECONDS = 2.0
-"""How long is waited for answers: a node that is well answers in some milliseconds."""
+"""How long to wait for answers: a healthy node answers in some milliseconds."""
 
 LOOK_SECONDS = 0.1
-"""Between two looks whether the asker was canceled."""
+"""The time between two checks whether the asker was canceled."""
 
 PART_BYTES = 256 * 1024
 """A reply is split into records of about this size."""
@@ -70,7 +70,7 @@ class Reply(Record, frozen=True):
 
 class Answers(NamedTuple):
     items: Mapping[int, Sequence[bytes]]
-    """What each instance has told."""
+    """The answer of each instance."""
     silent: Sequence[int]
     """The instances that have not answered in time."""
 
@@ -88,7 +88,7 @@ class Inquiries:
         self._sessions = sessions
         self._session = session
         self._needs = needs
-        """What an instance has that is asked."""
+        """The resource of an instance that makes it worth asking."""
         key = ("instance", "epoch_at", "number")
         self._inquiries = Records(store.keyspace, INQUIRIES, Inquiry, key=key)
         self._replies = Records(store.keyspace, REPLIES, Reply, key=(*key, "replier", "part"))
@@ -97,32 +97,32 @@ class Inquiries:
             store, [self._inquiries.span()], self._reply_all, self._reply_new, spacing_seconds=SPACING_SECONDS
         )
         self.answer: Callable[[str], Sequence[bytes]] = lambda subject: ()
-        """What this node says about a subject, from any thread; the front sets it."""
+        """Returns this node's answer about a subject, from any thread; the front sets it."""
 
     # ── asking ─────────────────────────────────────────────────────────────────────────────────
 
     def ask(self, subject: str, check: Check) -> Answers:
-        """What the other nodes say; `check` is called meanwhile, and raises to give up."""
+        """Returns the other nodes' answers; `check` is called meanwhile, and raises to give up."""
         inquiry = Inquiry(*self._session(), next(self._numbers), subject)
-        asked = self._store.transact(lambda txn: self._put(txn, inquiry))
-        if not asked:
+        instances = self._store.transact(lambda txn: self._put(txn, inquiry))
+        if not instances:
             return NOBODY
         try:
-            return self._gather(inquiry, asked, check)
+            return self._gather(inquiry, instances, check)
         finally:
             self._forget(inquiry)
 
     def _put(self, txn: Transaction, inquiry: Inquiry) -> set[int]:
-        asked = self._others(txn, inquiry)
-        if asked:
+        instances = self._others(txn, inquiry)
+        if instances:
             self._inquiries.put(txn, inquiry)
-        return asked
+        return instances
 
     def _others(self, source: Transaction | Snapshot, inquiry: Inquiry) -> set[int]:
         instances = self._sessions.instances.scan(source)
         return {each.id for each in instances if self._needs in each.has and each.id != inquiry.instance}
 
-    def _gather(self, inquiry: Inquiry, asked: set[int], check: Check) -> Answers:
+    def _gather(self, inquiry: Inquiry, instances: set[int], check: Check) -> Answers:
         env = self._store.env
         until = env.monotonic() + ANSWER_SECONDS
         key = (inquiry.instance, inquiry.epoch_at, inquiry.number)
@@ -133,15 +133,17 @@ class Inquiries:
             while True:
                 told = _by_replier(self._replies.scan(snapshot, *key))
                 left = until - env.monotonic()
-                if asked <= told.keys() or left <= 0:
+                if instances <= told.keys() or left <= 0:
                     break
                 check()
                 replies.wait(min(left, LOOK_SECONDS))
                 snapshot = self._store.snapshot()
         finally:
             replies.close()
-        # One that has gone meanwhile has nothing to tell any more.
-        silent = (asked - told.keys()) & self._others(snapshot, inquiry) if asked - told.keys() else set()
+        # A node that has gone meanwhile has nothing to report.
+        silent = (
+            (instances - told.keys()) & self._others(snapshot, inquiry) if instances - told.keys() else set()
+        )
         return Answers(told, sorted(silent))
 
     def _forget(self, inquiry: Inquiry) -> None:
@@ -159,7 +161,7 @@ class Inquiries:
     # ── answering ──────────────────────────────────────────────────────────────────────────────
 
     def follow(self) -> float:
-        """Answers what others ask: one step for a loop."""
+        """Answers the inquiries of other nodes: one step for a loop."""
         self._follower.step(FOLLOW_SECONDS)
         return 0.0
 
@@ -190,7 +192,7 @@ class Inquiries:
         self._store.transact(put)
 
     def tidy(self) -> None:
-        """Deletes what askers have left that are gone: a slow step for a loop."""
+        """Deletes the records of askers that are gone: a slow step for a loop."""
         snapshot = self._store.snapshot()
         left = [
             each
@@ -208,7 +210,7 @@ class Inquiries:
 
 
 def _by_replier(replies: Iterable[Reply]) -> dict[int, list[bytes]]:
-    """The parts of a reply are committed together: whoever sees one sees all."""
+    """The parts of a reply are committed together: a reader that sees one sees all."""
     told: dict[int, list[bytes]] = {}
     for reply in replies:
         told.setdefault(reply.replier, []).extend(reply.items)

@@ -2,14 +2,14 @@
 
     SET ─► record in the store ─► watch on every node ─► a new frozen `Settings` in memory
 
-Names, types and limits are the definitions of this program. A value that another version of it
-stored and this one does not know, or would not accept, is passed over here and left in the store:
-a node must not fail because a newer one has more settings.
+Names, types and limits are the definitions of this program. A value that another version stored and this one
+does not know, or would not accept, is ignored here and left in the store: a node must not fail because a
+newer one has more settings.
 
-The store is there before the settings that are in it: it begins with `base`, and is handed each newer ones.
-Each node starts from `base`, what its command line gave; what the cluster has set lies over it.
+The store opens before its settings can be read: it begins with `base`, and is handed each newer `Settings`.
+Each node starts from `base`, the values of its command line; the cluster's values override them.
 
-Invariant (settings-watched): a node's settings are those of the store as of a time that moves on.
+Invariant (settings-watched): a node's settings are those of the store as of a time that moves forward.
 
 Walk: statements call `set` and `reset` in their transaction; `composition.cluster_layer` runs `follow` in a
 loop and hands `current` to the parts that need settings.
@@ -29,7 +29,7 @@ from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 
 SPACING_SECONDS = 0.1
-"""Between two looks for changes while others commit something else."""
+"""The time between two looks for changes while others commit something else."""
 
 FOLLOW_SECONDS = 1.0
 """How long one step of `follow` waits for a change at most."""
@@ -51,7 +51,7 @@ class ClusterSettings:
         self._finalize = finalize
         self._records = Records(store.keyspace, SETTINGS, StoredSetting, key=("name",))
         self._current = base
-        # There are few, and a reset deletes one: so each change loads them all.
+        # There are few settings, and a reset deletes one: so each change loads them all.
         self._follower = Follower(store, [self._records.span()], self._load, spacing_seconds=SPACING_SECONDS)
         self._lock = store.env.lock()
         self._loaded_at = ZERO_AT
@@ -61,7 +61,7 @@ class ClusterSettings:
         return self._current
 
     def set(self, txn: Transaction, name: str, text: str) -> None:
-        """Sets a value for all nodes; refuses what does not exist or lies outside the limits."""
+        """Sets a value for all nodes; refuses an unknown name or a value outside the limits."""
         setting = self._base.named(name)
         value = setting.parse(text)
         if setting is VERSION:
@@ -76,7 +76,7 @@ class ClusterSettings:
         self._records.delete(txn, name)
 
     def load(self) -> None:
-        """Reads the settings as they are now; from any thread, also while another runs `follow`."""
+        """Reads the current settings; from any thread, also while another runs `follow`."""
         self._load(self._store.snapshot())
 
     def _load(self, snapshot: Snapshot) -> None:
@@ -87,7 +87,7 @@ class ClusterSettings:
                 self._store.use_settings(settings)
 
     def follow(self) -> float:
-        """Takes in changes as they are committed: one step for a loop."""
+        """Applies changes as they are committed: one step for a loop."""
         self._follower.step(FOLLOW_SECONDS)
         return 0.0
 

@@ -84,7 +84,7 @@ def decide(
         outcome = (
             ledger.failure(commit, clock_at)
             or mistimed(commit.deadline_at, commit.not_before_at, commit_at)
-            or ledger.taken(commit)
+            or ledger.absence_failure(commit)
         )
         if outcome is None:
             outcome = ledger.apply(commit, commit_at)
@@ -144,7 +144,7 @@ class Ledger:
                 return Outcome(CommitStatus.CONFLICT, at, key)
         return None
 
-    def taken(self, commit: Commit) -> Outcome | None:
+    def absence_failure(self, commit: Commit) -> Outcome | None:
         for key in commit.absent:
             at = self._rows.get(key)
             if at is not None:

@@ -33,7 +33,7 @@ class OldClaims:
             self._heartbeats.outlive(txn, control.lease_instance)
         return True
 
-    def taken(self, control: JobControl, holder: SessionId) -> JobControl:
+    def with_holder(self, control: JobControl, holder: SessionId) -> JobControl:
         return replace(control, lease_instance=holder.instance)
 
     def holds(self, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
@@ -62,8 +62,8 @@ class MixedClaims:
     def is_free(self, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
         return self._new.is_free(txn, control, holder) and self._old.lease_is_free(txn, control, holder)
 
-    def taken(self, control: JobControl, holder: SessionId) -> JobControl:
-        return self._old.taken(self._new.taken(control, holder), holder)
+    def with_holder(self, control: JobControl, holder: SessionId) -> JobControl:
+        return self._old.with_holder(self._new.with_holder(control, holder), holder)
 
     def holds(self, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
         return control.lease_instance == holder.instance and self._new.holds(txn, control, holder)

@@ -12,7 +12,7 @@ from tenure.cluster.jobs.runner import JobRunner
 from tenure.cluster.jobs.runs import JobKind
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.liveness import Liveness, NodeSession
-from tenure.cluster.sessions.session_records import Present, SessionId, Sessions
+from tenure.cluster.sessions.session_records import ExistingSession, SessionId, Sessions
 from tenure.kv.store import DEFAULT_TENANT, Store
 from tenure.storage.engine import Engine
 
@@ -60,7 +60,7 @@ class Member:
         self.liveness.step()
         return self.liveness.session()
 
-    def found(self, session: SessionId) -> Present | None:
+    def found(self, session: SessionId) -> ExistingSession | None:
         return self.sessions.find(self.store.snapshot(), session)
 
     def expires_at(self, session: SessionId) -> Timestamp:

@@ -8,7 +8,7 @@ from tenure.base.env import ManualEnv, SystemEnv
 from tenure.base.errors import LockNotAvailable
 from tenure.cluster.locks import table_holds
 from tenure.cluster.locks.lock_table import LockOwner
-from tenure.cluster.locks.lock_waits import How
+from tenure.cluster.locks.lock_waits import LockOptions
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.cluster.lockers import Ask, Canceled, Locker
 from tests.unit.cluster.members import expire
@@ -41,7 +41,7 @@ def two(threaded: SqliteEngine, one: Locker) -> Iterator[Locker]:
 
 def _held(locker: Locker, *tables: int) -> LockOwner:
     owner = locker.owner()
-    assert locker.rows.tables.hold(owner, tables, How())
+    assert locker.rows.tables.hold(owner, tables, LockOptions())
     return owner
 
 
@@ -54,7 +54,7 @@ def _writer(locker: Locker, table: int = T, timeout: float | None = None) -> Ask
     owner = locker.owner()
 
     def write(canceled: object) -> None:
-        locker.rows.tables.await_end(owner, table, How(timeout=timeout, canceled=canceled))  # type: ignore[arg-type]
+        locker.rows.tables.await_end(owner, table, LockOptions(timeout=timeout, canceled=canceled))  # type: ignore[arg-type]
         locker.rows.release(owner)
 
     return Ask(write)
@@ -62,7 +62,7 @@ def _writer(locker: Locker, table: int = T, timeout: float | None = None) -> Ask
 
 def test_nobody_waits_and_nothing_is_locked_where_nothing_is_held(one: Locker) -> None:
     owner = one.owner()
-    one.rows.tables.await_end(owner, T, How())
+    one.rows.tables.await_end(owner, T, LockOptions())
     assert one.rows.held(owner) == 0
     assert one.records() == 0
 
@@ -88,11 +88,13 @@ def test_writers_of_another_node_hear_of_a_hold_and_of_its_end(one: Locker, two:
 
 def test_the_next_holder_waits_for_writers_that_have_waited(one: Locker) -> None:
     holder, writer = _held(one, T), one.owner()
-    waiting = Ask(lambda canceled: one.rows.tables.await_end(writer, T, How(canceled=canceled))).waits()
+    waiting = Ask(
+        lambda canceled: one.rows.tables.await_end(writer, T, LockOptions(canceled=canceled))
+    ).waits()
     _end(one, holder, T)
     waiting.result()
     second = one.owner()
-    holding = Ask(lambda canceled: one.rows.tables.hold(second, [T], How(canceled=canceled))).waits()
+    holding = Ask(lambda canceled: one.rows.tables.hold(second, [T], LockOptions(canceled=canceled))).waits()
     one.rows.release(writer)
     assert holding.result() is True
 
@@ -102,7 +104,7 @@ def test_a_second_holder_begins_without_if_its_turn_does_not_come(
 ) -> None:
     monkeypatch.setattr(table_holds, "TURN_SECONDS", 0.0)
     _held(one, T)
-    assert not one.rows.tables.hold(one.owner(), [T], How())
+    assert not one.rows.tables.hold(one.owner(), [T], LockOptions())
 
 
 @pytest.mark.invariant("hold-bounded")
@@ -140,12 +142,12 @@ def test_a_writer_that_waits_can_be_canceled(one: Locker) -> None:
 def test_a_table_that_a_dead_node_has_held_is_free(engine: SqliteEngine, env: ManualEnv) -> None:
     dying, other = Locker(engine, env), Locker(engine, env)
     other.rows.tables.follow()
-    dying.rows.tables.hold(dying.owner(), [T], How())
+    dying.rows.tables.hold(dying.owner(), [T], LockOptions())
     other.rows.tables.follow()
     assert T in other.rows.tables.held
     expire(env)
     other.liveness.step()
-    other.rows.tables.await_end(other.owner(), T, How())
+    other.rows.tables.await_end(other.owner(), T, LockOptions())
     other.settle()
     other.rows.tables.follow()
     other.rows.tables.close()

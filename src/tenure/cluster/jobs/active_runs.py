@@ -1,6 +1,6 @@
 """The runs of jobs that are under way in this process, and the jobs that a transaction here walks itself.
 
-Invariant (I24): in this process a job is not started before its former run here has ended.
+Invariant (I24): in this process a job is not started before its previous run here has ended.
 
 Walk: `cluster.jobs.runner` adds and removes runs and has them stopped; `cluster.jobs.adoption` asks which
 jobs are taken.
@@ -31,7 +31,7 @@ class ActiveRuns:
         with self._lock:
             return list(self._runs.values())
 
-    def taken(self) -> set[int]:
+    def unavailable_ids(self) -> set[int]:
         """Jobs that must not be adopted here now."""
         return self._reserved | self._runs.keys()
 
@@ -41,7 +41,9 @@ class ActiveRuns:
             self._runs[run.job.id] = run
 
     def remove(self, run: Run) -> None:
-        """May be called twice: an environment that runs a task at once raises what it met from `spawn`."""
+        """May be called twice: an environment that runs a task at once raises the task's error from
+        `spawn`.
+        """
         with self._lock:
             self._runs.pop(run.job.id, None)
 
@@ -58,23 +60,23 @@ class ActiveRuns:
             run.stop()
 
     def stop_session(self, session: SessionId) -> None:
-        """Tells the runs to stop that were claimed under a session which is gone."""
+        """Tells the runs that were claimed under a lost session to stop."""
         for run in self.all():
             if run.fence.session == session:
                 run.stop()
 
     def stop_outdated(self, open_jobs: OpenJobs) -> None:
-        """Tells runs to stop whose fence the store no longer grants; their writes fail anyway."""
+        """Tells runs whose fence is no longer valid in the store to stop; their writes would fail anyway."""
         for run in self.all():
             if is_outdated(run.fence, open_jobs.get(run.job.id)):
                 run.stop()
 
 
 def is_outdated(fence: Fence, control: JobControl | None) -> bool:
-    """Whether a run must stop, by what the watch says of its job.
+    """Whether a run must stop, according to the watched record of its job.
 
-    The watch may be ahead of the run or behind it: what the run did itself is no reason to stop,
-    nor is a control record from before its claim.
+    The watch may be ahead of the run or behind it: the run's own steps are no reason to stop, nor is a
+    control record from before its claim.
     """
     if control is None or control.run != fence.run:
         return control is None or control.run > fence.run

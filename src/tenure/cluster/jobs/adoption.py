@@ -1,14 +1,13 @@
 """Adopting jobs: which may be claimed now, and claiming them.
 
-A job is adopted if nobody claims it, if its claiming session is proved gone, or if this very
-session claims it but no run of it is under way here (its task ended without a word, or a request
-came).
+A job is adopted if nobody claims it, if its claiming session is proved gone, or if this very session claims
+it but no run of it is under way here (its task ended without a step, or a request came).
 
-Jobs that nobody holds are claimed several in one transaction, which starts from what the watch knows
-of them: its commit is refused if another node was first with one. Then none is claimed; the next try
-is for half as many and begins anywhere among the oldest, until nobody has been in the way for a while.
-What a claim's commit knows its runs know too: the last step of a run that did nothing else needs no
-read. In either case the fence is read and validated like everything else.
+Jobs without a holder are claimed several in one transaction, which starts from the watched records: its
+commit is refused if another node has claimed one first. Then none is claimed; the next attempt is for half as
+many and begins at a random place among the oldest, until no claim was contested for a while. The values as of
+a claim's commit are handed to its runs: the last step of a run that did nothing else needs no read. In either
+case the fence is read and validated like everything else.
 
 Walk: `cluster.jobs.runner` calls `candidates`, `adopt` and `adopt_free`; this calls `Jobs.claim` and makes
 the `Run`.
@@ -32,13 +31,15 @@ from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 
 ADOPTED_MAX = 16
-"""Claims per step, so that one node does not take a whole backlog while others are idle."""
+"""Claims per step, so that one node does not claim a whole backlog while others are idle."""
 
 WINDOW = 64 * ADOPTED_MAX
-"""Among how many of the oldest free jobs a node begins anywhere: room for as many nodes as clusters have."""
+"""The number of oldest free jobs among which a node begins at random: room for as many nodes as clusters
+have.
+"""
 
 UNCONTESTED = 16
-"""After so many claims in a row that nobody contested, a node begins with the oldest again."""
+"""After so many uncontested claims in a row, a node begins with the oldest again."""
 
 RUNS_MAX = 32
 """Runs at a time in one process."""
@@ -58,17 +59,17 @@ class Adoption:
         self._active = active
         self._claims_max = ADOPTED_MAX
         self._contested = 0
-        """How many claims that nobody contests are left until it begins with the oldest again."""
+        """How many uncontested claims are left until it begins with the oldest again."""
 
     def candidates(self, open_jobs: OpenJobs, session: NodeSession, busy: frozenset[int]) -> Candidates:
-        """What may be adopted now, as far as there is room."""
+        """The jobs that may be adopted now, as far as there is room."""
         room = min(ADOPTED_MAX, RUNS_MAX - len(self._active))
-        taken = busy | self._active.taken()
-        held = list(islice(_idle(self._available(open_jobs, session), taken), room))
+        unavailable = busy | self._active.unavailable_ids()
+        held = list(islice(_idle(self._available(open_jobs, session), unavailable), room))
         first = 0
         if self._contested:
             first = int(self._store.env.rng.random() * min(WINDOW, open_jobs.count_free()))
-        free = _idle(open_jobs.free(first=first, window=WINDOW), taken)
+        free = _idle(open_jobs.free(first=first, window=WINDOW), unavailable)
         return Candidates(held, list(islice(free, min(self._claims_max, room - len(held)))))
 
     def _available(self, open_jobs: OpenJobs, session: NodeSession) -> Iterator[JobControl]:
@@ -78,14 +79,14 @@ class Adoption:
                 yield from open_jobs.of(holder).values()
 
     def adopt(self, session: NodeSession, control: JobControl) -> Run | None:
-        """Claims a job that somebody held; None if another node was first."""
+        """Claims a job that has a holder; None if another node was first."""
         txn = self._store.begin()
         try:
             fence = self._jobs.claim(txn, control.id, session.id)
             job = self._jobs.get(txn, control.id)
             progress = self._jobs.progress(txn, control.id)
             if fence is None:
-                return None  # the watch will say
+                return None  # the watch will report it
             assert job is not None, "a control record has no job"
             txn.commit()
         except (RetryError, TooEarly):
@@ -97,12 +98,12 @@ class Adoption:
     def adopt_free(
         self, session: NodeSession, controls: list[JobControl], resolved_at: Timestamp
     ) -> Iterator[Run]:
-        """Claims jobs that nobody holds in one transaction, from what the watch knew at `resolved_at`.
+        """Claims jobs without a holder in one transaction, from the watched records as of `resolved_at`.
 
         The caller starts each run before it asks for the next.
         """
         jobs = self._jobs.among(self._store.snapshot(), [control.id for control in controls])
-        # One without a record has ended and was forgotten meanwhile; the watch will say.
+        # A job without a record has ended and was deleted meanwhile; the watch will report it.
         controls = [control for control in controls if control.id in jobs]
         read_ahead = ReadAhead(resolved_at, dict(map(self._jobs.encode_control, controls)))
 
@@ -124,7 +125,7 @@ class Adoption:
 
     def _progress(self, control: JobControl) -> JobProgress:
         if not control.run:
-            return JobProgress(control.id)  # a job that never ran has got nowhere
+            return JobProgress(control.id)  # a job that never ran has no progress
         return self._jobs.progress(self._store.snapshot(), control.id)
 
     def _make_run(
@@ -148,5 +149,5 @@ class Adoption:
         )
 
 
-def _idle(controls: Iterable[JobControl], taken: set[int] | frozenset[int]) -> Iterator[JobControl]:
-    return (each for each in controls if each.id not in taken)
+def _idle(controls: Iterable[JobControl], unavailable: set[int] | frozenset[int]) -> Iterator[JobControl]:
+    return (each for each in controls if each.id not in unavailable)

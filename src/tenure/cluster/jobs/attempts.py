@@ -1,11 +1,11 @@
-"""One attempt at a job: what its failure says about the job, and when the next attempt is due.
+"""One attempt at a job: what its failure means for the job, and when the next attempt is due.
 
-    somebody in the way, a store that is away    passing: tried again, after a pause that doubles
+    a conflict, a store that is away             passing: tried again, after a pause that doubles
     no space, no permission                      tried again as often as the kind allows, then failed
-    any other error                              the job has failed, and is taken back
+    any other error                              the job has failed, and is reverted
 
-A job that fails for want of space is taken back like any other: its tables come back, and whoever waits
-for it is told why. Waiting longer would keep the tables away until somebody comes to look.
+A job that fails for want of space is reverted like any other: its tables come back, and the waiting statement
+is told why. Retrying for longer would keep the tables offline until an operator notices.
 
 Walk: `cluster.jobs.execution` calls `attempt` for a job's function and for its revert.
 """
@@ -32,22 +32,22 @@ RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 300.0
 """Pauses after an attempt that failed for a passing reason: doubled each time, up to the second."""
 
 PASSING = (RetryError, StoreError, OutcomeUnknown)
-"""Failures that say nothing about the job: the store was away, or somebody was in the way."""
+"""Failures that say nothing about the job: the store was away, or another transaction was in the way."""
 
 BLOCKED = (DiskFull, NoPermission)
-"""Of these, those that last until an operator acts: a kind says how often they are tried."""
+"""Of these, those that last until an operator acts: a kind says how often they are retried."""
 
 BLOCKED_ATTEMPTS_MAX = 5
-"""For jobs that a client waits for: 15 s of pauses, in which another job may give space back."""
+"""For jobs that a client waits for: 15 s of pauses, in which another job may free space."""
 
 ENDLESS = JobKind(lambda run: None)
-"""Tries for ever: what a revert does."""
+"""Retries for ever, as a revert does."""
 
 _log = logging.getLogger(__name__)
 
 
 def attempt(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> JobError | None:
-    """Runs a job's function; returns what is wrong with the job itself, if anything."""
+    """Runs a job's function; returns the error of the job itself, if any."""
     try:
         work(run)
         return None
@@ -63,7 +63,8 @@ def attempt(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> J
     except Exception as error:
         if run.is_stopped():
             raise Stopped from error  # an error of a stopped function says nothing about the job
-        # An error of our own tree says all in its message; any other is a bug and shows where.
+        # An error of our own tree says everything in its message; any other is a bug, so its traceback is
+        # logged.
         is_expected = isinstance(error, TenureError)
         _log.warning("job %d failed: %s", run.job.id, for_operator(error), exc_info=not is_expected)
         return JobError.of(error)

@@ -1,13 +1,13 @@
-"""Who holds a job: a node session.
+"""The holder of a job: a node session.
 
-`Claims` is what is asked of a way to hold jobs, inside the transaction that acts on the answer: may this
-holder take the job, what does taking it write, does this holder still have it. In a finalized cluster a
-claim is a node session (`SessionClaims`); until then jobs are also held by instances
+`Claims` is the interface of a way to hold jobs. Its functions are called inside the transaction that acts on
+the answer: may this holder take the job, what does taking it write, does this holder still have it. In a
+finalized cluster a claim is a node session (`SessionClaims`); until then jobs are also held by instances
 (`version_one.old_claims`).
 
 Invariant (I22): a job moves from one holder to another only where the former is proved gone.
 
-Walk: `cluster.jobs.job_table` asks; `composition.older_versions` chooses which.
+Walk: `cluster.jobs.job_table` calls these; `composition.older_versions` chooses the implementation.
 """
 
 from typing import Protocol
@@ -23,10 +23,10 @@ from tenure.kv.transaction import Transaction
 
 class Claims(Protocol):
     def is_free(self, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
-        """Whether `holder` may take the job; the transaction then commits only if it is so."""
+        """Whether `holder` may take the job; the transaction then commits only if this still holds."""
         ...
 
-    def taken(self, control: JobControl, holder: SessionId) -> JobControl: ...
+    def with_holder(self, control: JobControl, holder: SessionId) -> JobControl: ...
 
     def holds(self, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
         """Whether `holder` has the job and may write, as of the transaction."""
@@ -55,7 +55,7 @@ class SessionClaims:
         self._sessions.observe(txn, holder)
         return True
 
-    def taken(self, control: JobControl, holder: SessionId) -> JobControl:
+    def with_holder(self, control: JobControl, holder: SessionId) -> JobControl:
         return replace(control, claim_instance=holder.instance, claim_epoch_at=holder.epoch_at)
 
     def holds(self, txn: Transaction, control: JobControl, holder: SessionId) -> bool:

@@ -4,7 +4,7 @@
                    │ fails          └─► reverting ──► the kind's revert ──► failed, canceled, revert-failed
                    └ fails for a passing reason ──► pending, tried again later
 
-A run whose fence is lost just ends; what the job is now, its next adopter reads from the store.
+A run whose fence is lost just ends; its next adopter reads the job's state from the store.
 
 Walk: `cluster.jobs.runner` calls `execute` in a task of its own; this calls `attempt` with the kind's
 function, then `Jobs.step`.
@@ -36,7 +36,7 @@ class JobExecution:
         self._is_draining = is_draining
 
     def execute(self, run: Run) -> None:
-        """Takes a job as far as it goes, and writes what came of it."""
+        """Runs a job as far as it goes, and writes its outcome."""
         try:
             self._carry_out(run)
         except (FenceLost, SessionLost):
@@ -49,12 +49,12 @@ class JobExecution:
         except PASSING as error:
             self._retry_later(run, error)
         except Exception as error:
-            # A bug of ours, not the job's: tried again like after a passing failure, never at once.
+            # A bug of ours, not the job's: retried as after a passing failure, never at once.
             _log.exception("run %d of job %d broke off", run.fence.run, run.job.id)
             self._retry_later(run, error)
 
     def _carry_out(self, run: Run) -> None:
-        """Takes a job from the state it was found in as far as it goes."""
+        """Runs a job from its current state as far as it goes."""
         kind = self._kinds[run.job.kind]
         if run.fence.state is JobState.PAUSE_REQUESTED:
             self._step(run, JobState.PAUSED)
@@ -84,19 +84,19 @@ class JobExecution:
 
         def retry(txn: Transaction) -> None:
             attempts = self._jobs.fenced(txn, run.fence).attempts
-            # By the store's clock: this node's own may once have jumped ahead.
+            # By the store's clock: this node's own clock may have jumped ahead.
             retry_at = add_seconds(txn.read_at, retry_seconds(attempts))
             self._jobs.retry(txn, run.fence, error=JobError.passing(error), retry_at=retry_at)
 
         self._write_last(retry)
 
     def _give_up(self, run: Run) -> None:
-        """A run that stopped in good order leaves its claim to others if the node is going."""
+        """A run that stopped in good order releases its claim if the node is stopping."""
         if self._is_draining():
             self._write_last(lambda txn: self._jobs.release(txn, run.fence))
 
     def _write_last(self, work: Callable[[Transaction], None]) -> None:
-        """Writes how a run ended. If that fails, the claim is taken up again, here or elsewhere."""
+        """Writes how a run ended. If that fails, the job is adopted again, here or elsewhere."""
         try:
             self._store.transact(work)
         except (FenceLost, SessionLost, *PASSING) as error:

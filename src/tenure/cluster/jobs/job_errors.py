@@ -1,9 +1,9 @@
-"""What a job's record says of an error: the parts that the client of a waiting statement is told.
+"""An error in a job's record: the fields that the client of a waiting statement is told.
 
     a run fails ──► JobError.of(error) ──► the job's record ──► SHOW JOBS: `text`
                                                           └──► the waiting statement raises `failed()`
 
-A passing failure says nothing about the job: it is shown until the next attempt, and raised for nobody.
+A passing failure says nothing about the job: it is shown until the next attempt, and never raised.
 
 Walk: `cluster.jobs.attempts` and `cluster.jobs.execution` -> `JobError.of`, `JobError.passing`;
 `cluster.jobs.job_waits` -> `JobError.failed`; `cluster.jobs.job_records` -> `from_text`, for older records.
@@ -38,7 +38,7 @@ class JobError(Record, frozen=True):
 
     @property
     def text(self) -> str:
-        """As SHOW JOBS shows it."""
+        """The text that SHOW JOBS shows."""
         if self.is_passing:
             return self.message
         return f"{self.sqlstate} {self.message}" + (f"{_DETAIL}{self.detail}" if self.detail else "")
@@ -47,7 +47,7 @@ class JobError(Record, frozen=True):
         return JobFailed(self.message, sqlstate=self.sqlstate, detail=self.detail, hint=self.hint)
 
     def cut(self, chars_max: int) -> "JobError":
-        """With no part longer than that."""
+        """The same error with no field longer than that."""
         return replace(
             self,
             message=_cut(self.message, chars_max),
@@ -57,7 +57,7 @@ class JobError(Record, frozen=True):
 
 
 def from_text(text: str) -> JobError:
-    """Of format 1, which kept `text` alone."""
+    """Reads an error of format 1, which stored `text` alone."""
     found = _TEXT.fullmatch(text)
     message, _, detail = (found[2] if found else text).partition(_DETAIL)
     if found is None:

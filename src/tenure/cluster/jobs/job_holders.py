@@ -1,4 +1,4 @@
-"""Those who hold jobs: whether each still does, and when to look again.
+"""The holders of jobs: whether each still holds its jobs, and when to look again.
 
     a claim's session expires ──► the session is deleted ──► its jobs are available
 
@@ -21,7 +21,7 @@ from tenure.cluster.sessions.session_records import SessionId
 from tenure.kv.store import Store
 
 BURY_SECONDS = 0.05
-"""Between two looks at a session that has expired by this node's clock, but not by the store's."""
+"""The pause between two looks at a session that has expired by this node's clock, but not by the store's."""
 
 
 class JobHolders:
@@ -31,8 +31,9 @@ class JobHolders:
         self._jobs = jobs
         self._expiries: dict[SessionId, Timestamp] = {}
         self._lease_ends: dict[int, Timestamp] = {}
-        """When claims and leases of others end, as read last. That time only moves up: until it has come
-        there is no need to look again."""
+        """When claims and leases of others end, as last read. That time only moves up: before it there is no
+        need to look again.
+        """
 
     def is_available(
         self, open_jobs: OpenJobs, holder: JobHolder, session: NodeSession, now_at: Timestamp
@@ -41,16 +42,16 @@ class JobHolders:
         claim, lease = self._as_held(open_jobs, holder)
         if claim not in (NOBODY, session.id) and not self._deaths.is_dead(claim):
             return False
-        held_until_at = self._lease_ends.get(lease, MAX_AT)  # what was not looked at counts as held
+        held_until_at = self._lease_ends.get(lease, MAX_AT)  # a lease that was not read counts as held
         return lease in (NOBODY.instance, session.id.instance) or held_until_at < now_at
 
     def _as_held(self, open_jobs: OpenJobs, holder: JobHolder) -> JobHolder:
-        """The holder as far as this cluster's way of holding jobs knows it."""
+        """The holder as this cluster's way of holding jobs sees it."""
         claims, control = self._jobs.claims(), next(iter(open_jobs.of(holder).values()))
         return JobHolder(claims.claim_of(control), claims.lease_of(control))
 
     def look(self, open_jobs: OpenJobs, session: NodeSession) -> list[Timestamp]:
-        """Learns who is gone by now; returns when to look again, for retries and for others to expire."""
+        """Finds out which holders are gone; returns the times to look again, for retries and for expiries."""
         now_at = self._store.clock.now()
         open_jobs.take_due(now_at)
         holders = [self._as_held(open_jobs, holder) for holder in open_jobs.holders()]
@@ -60,7 +61,7 @@ class JobHolders:
         return due if retry_at is None else [*due, retry_at]
 
     def _look_at_claims(self, claims: set[SessionId], now_at: Timestamp) -> list[Timestamp]:
-        """Learns when the sessions of others expire, and deletes those that have."""
+        """Reads when the sessions of others expire, and deletes those that have expired."""
         self._expiries = {claim: at for claim, at in self._expiries.items() if claim in claims}
         due = []
         for claim in sorted(claims - {NOBODY}):
@@ -76,11 +77,11 @@ class JobHolders:
         return due
 
     def _look_at_leases(self, leases: set[int], now_at: Timestamp) -> list[Timestamp]:
-        """Learns when leases of instances end; jobs of those that have ended are available."""
-        known = {lease: at for lease, at in self._lease_ends.items() if lease in leases and at >= now_at}
-        unknown = sorted(leases - {NOBODY.instance} - known.keys())
-        if unknown:
+        """Reads when leases of instances end; jobs of ended leases are available."""
+        ends = {lease: at for lease, at in self._lease_ends.items() if lease in leases and at >= now_at}
+        unread = sorted(leases - {NOBODY.instance} - ends.keys())
+        if unread:
             claims, snapshot = self._jobs.claims(), self._store.snapshot()
-            known |= {lease: claims.lease_expiry(snapshot, lease) for lease in unknown}
-        self._lease_ends = known
-        return [at for at in known.values() if at >= now_at]
+            ends |= {lease: claims.lease_expiry(snapshot, lease) for lease in unread}
+        self._lease_ends = ends
+        return [at for at in ends.values() if at >= now_at]

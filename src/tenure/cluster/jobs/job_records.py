@@ -1,8 +1,8 @@
-"""What is stored of a job, and the fence that a run of it carries.
+"""The stored records of a job, and the fence that a run of it carries.
 
 Format 2 of a control keeps errors as a `JobError` each; format 1 kept the text that SHOW JOBS shows.
 
-Walk: `cluster.jobs.job_table` keeps them, `cluster.jobs.claims` says who holds one.
+Walk: `cluster.jobs.job_table` stores them, `cluster.jobs.claims` decides who holds one.
 """
 
 from typing import Any, NamedTuple
@@ -36,24 +36,26 @@ class JobControl(Record, frozen=True):
     claim_epoch_at: Timestamp = ZERO_AT
     run: int = 0
     attempts: int = 0
-    """Attempts that failed for a passing reason since the last one that got anywhere."""
+    """Attempts that failed for a passing reason since the last one that made progress."""
     retry_at: Timestamp = ZERO_AT
     started_at: Timestamp = ZERO_AT
     finished_at: Timestamp = ZERO_AT
     error: JobError | None = None
-    """Of the last attempt that failed."""
+    """The error of the last failed attempt."""
     errors: tuple[JobError, ...] = ()
-    """Of the last attempts, shorter; the oldest first."""
+    """The errors of the last attempts, shortened; the oldest first."""
     canceled: bool = False
-    """Whether it reverts because somebody canceled it: says how it will end."""
+    """Whether it reverts because a user canceled it: decides its terminal state."""
     lease_instance: int = 0
-    """Who holds it by the older way: see `version_one.old_claims`."""
+    """The holder in version 1: see `version_one.old_claims`."""
     needs: tuple[str, ...] = ()
-    """What a process must have to run it, such as "spark". To pause, cancel or revert it takes nothing."""
+    """The resources that a process must have to run it, such as "spark". Pausing, canceling and reverting
+    need none.
+    """
 
     @property
     def error_text(self) -> str:
-        """As SHOW JOBS shows it; empty if nothing was wrong."""
+        """The text that SHOW JOBS shows; empty without an error."""
         return "" if self.error is None else self.error.text
 
     @property

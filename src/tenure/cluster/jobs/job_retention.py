@@ -1,4 +1,4 @@
-"""Ended jobs are forgotten after a while: one bounded batch per step.
+"""Deletes ended jobs after a while: one bounded batch per step.
 
 Walk: `composition.background` runs `step` in a loop; it calls `Jobs.forget_ended`.
 """
@@ -13,7 +13,7 @@ from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 
 BATCH_JOBS = 200
-"""Jobs looked at in one transaction: a short one, since others may be ending jobs meanwhile."""
+"""Jobs read in one transaction: a short one, since others may be ending jobs meanwhile."""
 
 
 class JobRetention:
@@ -24,8 +24,8 @@ class JobRetention:
         self._after = 0
 
     def step(self) -> float | None:
-        """Looks at the next batch; returns 0 while there is more, None at the end of a round."""
-        # By the clock that is behind: this node's own may once have jumped ahead.
+        """Checks the next batch; returns 0 while there is more, None at the end of a round."""
+        # By the clock that is behind: this node's own clock may have jumped ahead.
         now_at = min(from_micros(self._store.engine.wall_micros()), self._store.clock.wall_at())
         before_at = add_seconds(now_at, -self._settings()[JOBS_RETENTION])
 
@@ -36,6 +36,6 @@ class JobRetention:
         try:
             after = self._store.transact(forget)
         except TooEarly:
-            return None  # the clock went back; there is time
+            return None  # the clock went back; deleting can wait
         self._after = after or 0
         return None if after is None else 0.0

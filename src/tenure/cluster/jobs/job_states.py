@@ -7,8 +7,8 @@
        │             └─ (failure) ────────┴► reverting ──► canceled · failed · revert-failed
        └─ pause-requested, cancel-requested
 
-Control statements write only the two request states and `pending` (resume); whoever claims the
-job carries a request out. Terminal is final.
+Control statements write only the two request states and `pending` (resume); the node that claims the job
+carries a request out. A terminal state is final.
 
 Invariant (I25): every step is in the table; a terminal job is neither claimed nor written again.
 
@@ -65,10 +65,10 @@ GIVEN_UP = frozenset(
         JobState.REVERT_FAILED,
     }
 )
-"""States from which no job comes back: nobody wants what it has made so far."""
+"""States from which a job does not return to running: its effects so far are not wanted."""
 
 CLAIMABLE = frozenset(STEPS) - TERMINAL - {JobState.PAUSED}
-"""States in which somebody has something to do."""
+"""States in which a node has something to do."""
 
 
 def check_step(job: int, former: JobState, state: JobState) -> None:

@@ -1,20 +1,20 @@
-"""Jobs as records: who asked for what, who may run it, how far it is.
+"""Jobs as records: what was requested by whom, who may run it, how far it is.
 
     job        id -> kind, owner, description, payload      written by its creator
     control    id -> state, claim, run, errors              open jobs: states and claims
-    ended      id -> the same, of jobs that are over        so that adopting looks at open ones alone
+    ended      id -> the same, of jobs that are over        so that adopting reads open ones alone
     progress   id -> fraction, status, data                 written often, by the run alone
 
-Three keys, so that progress does not conflict with control. A job is created in the caller's
-transaction: it exists if and only if what it belongs to does.
+Three keys, so that progress does not conflict with control. A job is created in the caller's transaction: it
+exists if and only if that transaction commits.
 
-**The fence** is (session, run, state). Each adoption and each resume takes the next run number.
-Every write of a run, and every effect it has in the store, goes through `fenced`, which reads all
-three in the same transaction and observes the session; so a run whose claim is gone, or that was
-asked to stop, commits nothing more, however late it finds out.
+**The fence** is (session, run, state). Each adoption and each resume takes the next run number. Every write
+of a run, and every effect it has in the store, goes through `fenced`, which reads all three in the same
+transaction and observes the session; so a run whose claim is gone, or that was asked to stop, commits nothing
+more, even if it notices late.
 
-**Claims.** A claim is taken over only in a transaction that finds the claiming session absent. An
-expired session that nobody has deleted still holds its claims.
+**Claims.** A claim is taken over only in a transaction that finds the claiming session absent. A session that
+has expired but is not deleted still holds its claims.
 
 Invariant (I22): a claim moves from one session to another only where the former is absent.
 Invariant (I23): a run writes only under its fence.
@@ -42,12 +42,13 @@ from tenure.kv.transaction import Transaction
 from tenure.storage.engine import HEAD_BYTES
 
 ERRORS_MAX = 10
-"""How many errors of former attempts a job remembers."""
+"""How many errors of earlier attempts a job's record keeps."""
 
 ERROR_CHARS_MAX = 1_000
 PAST_ERROR_CHARS_MAX = 200
-"""How long each part of its error, and of each that it remembers, may be: a control record is written again
-with every claim and step, and read by every node."""
+"""The longest field of its error, and of each earlier error: a control record is written again with every
+claim and step, and read by every node.
+"""
 
 __all__ = ["NOBODY", "Fence", "FenceLost", "Job", "JobControl", "JobProgress", "Jobs", "UnknownJob"]
 
@@ -64,7 +65,7 @@ class Jobs:
     ) -> None:
         by_session = SessionClaims(sessions)
         self.claims: Callable[[], Claims] = claims or (lambda: by_session)
-        """How jobs are held just now: changes once, when an upgrade is finalized."""
+        """The current way of holding jobs: changes once, when an upgrade is finalized."""
         self._clock = clock
         self._jobs = Records(keyspace, JOBS, Job, key=("id",))
         self._control = control_records(keyspace, JOB_CONTROL)
@@ -72,7 +73,7 @@ class Jobs:
         self._progress = Records(keyspace, JOB_PROGRESS, JobProgress, key=("id",))
 
     def open_span(self) -> Span:
-        """Where the control of open jobs is kept: what a watch for work looks at."""
+        """The span of the control records of open jobs, which runners watch."""
         return self._control.span()
 
     def id_of(self, key: bytes) -> int:
@@ -87,7 +88,7 @@ class Jobs:
         """A control record as it is stored: key and value."""
         return self._control.key_of(control), self._control.encode(control)
 
-    # ── asked for by users ─────────────────────────────────────────────────────────────────────
+    # ── called for users ────────────────────────────────────────────────────────────────────────
 
     def create(
         self,
@@ -100,7 +101,7 @@ class Jobs:
         description: str = "",
         needs: Iterable[str] = (),
     ) -> Job:
-        """Makes a job; processes that have what it `needs` adopt it. `id` is a fresh one, if any is given."""
+        """Creates a job; processes that have what it `needs` adopt it. `id` is one of `fresh_id`, or None."""
         if id is None:
             id = self.fresh_id(txn)
         job = Job(id, kind, owner, description, payload, self._clock.now())
@@ -109,9 +110,9 @@ class Jobs:
         return job
 
     def fresh_id(self, txn: Transaction) -> int:
-        """For a job whose payload has to know it.
+        """Draws an id for a job whose payload contains it.
 
-        Ids follow the time of creation; two nodes that draw the same one find it taken.
+        Ids follow the time of creation; if two nodes draw the same one, the second finds it in use.
         """
         while True:
             id = self._clock.now()
@@ -125,7 +126,7 @@ class Jobs:
         self._request(txn, id, JobState.CANCEL_REQUESTED)
 
     def resume(self, txn: Transaction, id: int) -> None:
-        """Lets a paused job go on, or takes back a request to pause; the next run is a new one."""
+        """Lets a paused job go on, or withdraws a request to pause; the next run is a new one."""
         control = self._open(txn, id)
         if control.state in (JobState.PENDING, JobState.RUNNING):
             return
@@ -145,13 +146,13 @@ class Jobs:
             raise UnknownJob(f"job {id} does not exist")
         return control
 
-    # ── read by everybody ──────────────────────────────────────────────────────────────────────
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     def get(self, txn: Transaction | Snapshot, id: int) -> Job | None:
         return self._jobs.get(txn, id)
 
     def among(self, snapshot: Snapshot, ids: Sequence[int]) -> dict[int, Job]:
-        """Those of these jobs that are there; whose ids lie close together come by one scan."""
+        """Those of these jobs that exist; jobs whose ids lie close together are read by one scan."""
         if not ids:
             return {}
         span = Span(self._jobs.key(min(ids)), self._jobs.key(max(ids)) + b"\0")
@@ -177,13 +178,13 @@ class Jobs:
         return self._control.scan(txn)
 
     def is_open(self, txn: Transaction | Snapshot, id: int) -> bool:
-        """Whether there is such a job that has not ended."""
+        """Whether the job exists and has not ended."""
         return bool(id) and self._control.get(txn, id) is not None
 
-    # ── done by whoever claims ─────────────────────────────────────────────────────────────────
+    # ── called by the claiming node ─────────────────────────────────────────────────────────────
 
     def claim(self, txn: Transaction, id: int, session: SessionId) -> Fence | None:
-        """Takes a job for a session, as its next run; None if it is not to be had."""
+        """Claims a job for a session, as its next run; None if it cannot be claimed."""
         control = self._control.get(txn, id)
         if control is None or control.state not in CLAIMABLE:
             return None
@@ -192,7 +193,7 @@ class Jobs:
             return None
         state = JobState.RUNNING if control.state is JobState.PENDING else control.state
         claimed = replace(
-            claims.taken(control, session),
+            claims.with_holder(control, session),
             state=state,
             run=control.run + 1,
             started_at=control.started_at or self._clock.now(),
@@ -201,7 +202,7 @@ class Jobs:
         return Fence(id, session, claimed.run, state)
 
     def fenced(self, txn: Transaction, fence: Fence) -> JobControl:
-        """Makes a transaction of a run one that commits only while the run may write."""
+        """Makes a run's transaction commit only while the run may write."""
         control = self._control.get(txn, fence.job)
         if (
             control is None
@@ -212,10 +213,10 @@ class Jobs:
         return control
 
     def checkpoint(self, txn: Transaction, fence: Fence, progress: JobProgress) -> None:
-        """Saves how far a run is, together with the effects of the transaction."""
+        """Saves a run's progress, together with the effects of the transaction."""
         control = self.fenced(txn, fence)
-        # One that starts over each time gets as far as before each time: only what the next run goes on from
-        # counts, or the pauses between attempts would never grow.
+        # A run that starts over each time gets equally far each time: only progress that the next run
+        # continues from counts, or the pauses between attempts would never grow.
         if control.attempts and progress.data != self.progress(txn, fence.job).data:
             self._control.put(txn, replace(control, attempts=0))
         self._progress.put(txn, progress)
@@ -223,7 +224,7 @@ class Jobs:
     def step(
         self, txn: Transaction, fence: Fence, state: JobState, *, error: JobError | None = None
     ) -> Fence | None:
-        """Takes a run to its next state; returns the fence it goes on with, None if it is over."""
+        """Moves a run to its next state; returns the fence to continue with, None if the run is over."""
         control = self.fenced(txn, fence)
         check_step(fence.job, control.state, state)
         canceled = control.canceled or control.state is JobState.CANCEL_REQUESTED
@@ -238,20 +239,22 @@ class Jobs:
         return None
 
     def retry(self, txn: Transaction, fence: Fence, *, error: JobError, retry_at: Timestamp) -> None:
-        """Gives a run's claim up for now: somebody may take it again after `retry_at`."""
+        """Releases a run's claim for now: it may be claimed again after `retry_at`."""
         control = _with_error(self.fenced(txn, fence), error)
         state = JobState.PENDING if control.state is JobState.RUNNING else control.state
         again = replace(control, state=state, attempts=control.attempts + 1, retry_at=retry_at)
         self._control.put(txn, _unclaimed(again))
 
     def release(self, txn: Transaction, fence: Fence) -> None:
-        """Gives a run's claim up because its node is going: the job waits for the next one."""
+        """Releases a run's claim because its node stops: the job waits for the next adopter."""
         control = self.fenced(txn, fence)
         state = JobState.PENDING if control.state is JobState.RUNNING else control.state
         self._control.put(txn, _unclaimed(replace(control, state=state)))
 
     def hand_over(self, txn: Transaction, fence: Fence, needs: Iterable[str]) -> None:
-        """Gives a run's claim up because it turned out to need more: it waits for a process that has that."""
+        """Releases a run's claim because the run needs more resources: it waits for a process that has
+        them.
+        """
         control = self.fenced(txn, fence)
         state = JobState.PENDING if control.state is JobState.RUNNING else control.state
         self._control.put(txn, _unclaimed(replace(control, state=state, needs=tuple(needs))))
@@ -265,10 +268,10 @@ class Jobs:
     def forget_ended(
         self, txn: Transaction, before_at: Timestamp, *, after: int = 0, limit: int
     ) -> int | None:
-        """Looks at so many ended jobs above the id `after` and deletes those that ended before a time.
+        """Checks so many ended jobs above the id `after` and deletes those that ended before a time.
 
-        Returns the id to go on after, None when all have been looked at: they are kept by id, so
-        old ones may stand behind any number of young ones.
+        Returns the id to continue after, None when all have been checked: they are ordered by id, so old ones
+        may come after any number of young ones.
         """
         span = Span(self._ended.key(after) + b"\0", self._ended.span().hi)
         looked = [self._ended.decode(value) for _, value in txn.scan(span, limit=limit)]

@@ -1,16 +1,16 @@
-"""Waiting for jobs: the one place where statements and schema changes wait for what a job comes to.
+"""Waiting for jobs: the one place where statements and schema changes wait for a job's outcome.
 
     await_jobs ──► look ──► as wanted: the store as of then
                     ▲  │
                     └──┴── not yet: until the watch tells of a change
                        ├── the store is away: look again, for AWAY_SECONDS_MAX, then OutcomeUnknown (40003)
-                       └── it cannot take back what it did: after REVERTS_MAX attempts, what it failed with
+                       └── it cannot revert: after REVERTS_MAX attempts, the error of the job
 
 A job goes on if the statement that waits for it ends. So an error of the wait says nothing about the job: a
-statement that lost sight of it must not say that it failed. An outcome that is not known is 40003, with the
-job's number and how to look.
+statement that lost sight of it must not report that it failed. An unknown outcome is 40003, with the job's
+number and how to look it up.
 
-Invariant (job-outcome): who waited for a job is told what the job came to, or that this is not known.
+Invariant (job-outcome): a statement that waited for a job reports the job's outcome, or that it is unknown.
 
 Walk: `sql.statements.jobs.waiting_statements`, `sql.statements.jobs.job_statements` and
 `schema_change.changer` call `await_jobs`, inside `outcome_of`, then `failure_of` if the job did not succeed;
@@ -40,13 +40,13 @@ from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 
 AWAY_SECONDS_MAX = 30.0
-"""How long a wait outlasts a store that cannot be asked: a restart of PostgreSQL takes some seconds."""
+"""How long a wait outlasts an unreachable store: a restart of PostgreSQL takes some seconds."""
 
 AWAY_PAUSE_SECONDS = 0.2
 
 REVERTS_MAX = 5
-"""After so many attempts at taking back what it did, a job is not waited for: the disk may stay full. There
-are 15 s of pauses between them. The job goes on trying, so that its tables come back when there is space.
+"""After so many attempts to revert, a job is not waited for any more: the disk may stay full. There are 15 s
+of pauses between them. The job goes on trying, so that its tables come back when there is space.
 """
 
 
@@ -60,9 +60,9 @@ def await_jobs(
     look_seconds: float,
     on_look: Callable[[Snapshot], None] = lambda snapshot: None,
 ) -> Snapshot:
-    """Returns when all of these jobs are as wanted, with the store as of then; one that is gone is done.
+    """Returns when all of these jobs are as wanted, with the store as of then; a deleted job is done.
 
-    `check` is called often and raises if the wait shall end; `on_look` with the store as of each look.
+    `check` is called often and raises to end the wait; `on_look` receives the store as of each look.
     """
     return _Wait(store, jobs, ids, is_done, check, look_seconds, on_look).run()
 
@@ -92,7 +92,7 @@ class _Wait:
             try:
                 return self._follow()
             except (SnapshotTooOld, BaseMoved):
-                continue  # the snapshot has fallen behind what is kept: looks again at a later one
+                continue  # the snapshot has fallen below a threshold: looks again at a later one
             except StoreError as error:
                 self._outlast(error)
 
@@ -149,7 +149,7 @@ def ends_within(store: Store, jobs: Jobs, id: int, seconds: float) -> bool:
 
 
 def _stuck(control: JobControl) -> TenureError:
-    """What a job failed with that cannot take back what it did."""
+    """The error of a job that cannot revert."""
     failures = [each for each in control.errors if not each.is_passing]
     failure = failures[0].failed() if failures and not control.canceled else failure_of(control.id, control)
     failure.detail = (
@@ -160,14 +160,14 @@ def _stuck(control: JobControl) -> TenureError:
 
 
 def failure_of(id: int, control: JobControl | None) -> TenureError:
-    """What a statement raises that waited for a job which did not succeed."""
+    """The error for a statement that waited for a job which did not succeed."""
     if control is None:
         return UserError(f"nothing is known any more of job {id}")
     if control.canceled:
         return QueryCanceled(f"job {id} was canceled")
     failures = [each for each in control.errors if not each.is_passing]
     if len(failures) > 1:
-        return failures[0].failed()  # the others befell the revert
+        return failures[0].failed()  # the others are errors of the revert
     if control.error is not None:
         return control.error.failed()
     return JobFailed(f"job {id} was {control.state.value}", sqlstate=TenureError.sqlstate)
@@ -175,7 +175,7 @@ def failure_of(id: int, control: JobControl | None) -> TenureError:
 
 @contextmanager
 def outcome_of(*ids: int) -> Iterator[None]:
-    """What fails in here fails after the jobs were created: nobody may take it for a refusal."""
+    """An error in here comes after the jobs were created, so it must not look like a refusal."""
     try:
         yield
     except (StoreError, RetryError, SessionLost) as error:

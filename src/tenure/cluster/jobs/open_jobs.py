@@ -1,4 +1,4 @@
-"""The open jobs in a runner's memory, so kept that a step costs what changed and not what is open.
+"""The open jobs in a runner's memory, indexed so that a step costs what changed and not what is open.
 
     all open ──┬── nothing for this process: another kind, paused          by id alone
                ├── of a kind it knows, but needs what it has not           by id, for starting a worker
@@ -6,9 +6,9 @@
                └── the rest, by holder ──┬── nobody    free to claim, the oldest first
                                          └── a session, an instance        asked once for all its jobs
 
-A holder is who the record names; whether he is alive is not known here.
+A holder is the one that the record names; whether it is alive is not known here.
 
-Walk: `cluster.jobs.runner` notes what its watch says, and takes from here what it may adopt.
+Walk: `cluster.jobs.runner` notes changes from its watch, and takes jobs to adopt from here.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -50,7 +50,7 @@ class OpenJobs:
             self.note(control.id, control)
 
     def note(self, id: int, control: JobControl | None) -> None:
-        """Takes in what a job's control record says now; None if the job is over."""
+        """Notes the current control record of a job; None if the job is over."""
         former = self._controls.pop(id, None)
         self._lacking.pop(id, None)
         if former is not None:
@@ -66,7 +66,7 @@ class OpenJobs:
             self._put_in(control)
 
     def take_due(self, now_at: Timestamp) -> None:
-        """Puts the jobs whose time has come with those of their holder."""
+        """Moves the jobs whose retry is due to those of their holder."""
         while self._later and self._later[0][0] <= now_at:
             retry_at, id = heappop(self._later)
             control = self._controls.get(id)
@@ -74,14 +74,14 @@ class OpenJobs:
                 self._put_in(control)
 
     def next_retry_at(self) -> Timestamp | None:
-        """When to look again; perhaps too early, never too late."""
+        """When to look again; may be too early, never too late."""
         return self._later[0][0] if self._later else None
 
     def get(self, id: int) -> JobControl | None:
         return self._controls.get(id)
 
     def free(self, *, first: int = 0, window: int) -> Iterator[JobControl]:
-        """Jobs that nobody holds: so many of the oldest, beginning anywhere among them."""
+        """Jobs without a holder: so many of the oldest, beginning at `first` among them."""
         controls = list(islice(self.of(FREE).values(), window))
         return chain(islice(controls, first, None), islice(controls, first))
 
@@ -96,15 +96,16 @@ class OpenJobs:
         return [holder for holder in self._by_holder if holder != FREE]
 
     def lack(self, need: str) -> bool:
-        """Whether a job that could be run waits for a process that has this."""
-        return any(need in needs for needs in tuple(self._lacking.values()))  # it may be growing meanwhile
+        """Whether a runnable job waits for a process that has this resource."""
+        # A copy: another thread may add some meanwhile.
+        return any(need in needs for needs in tuple(self._lacking.values()))
 
     def _is_wanted(self, control: JobControl) -> bool:
         is_ours = control.kind in self._kinds and control.state in CLAIMABLE
         return is_ours and not self._is_lacking(control)
 
     def _is_lacking(self, control: JobControl) -> bool:
-        """Whether it could run, but not here. To pause, cancel or revert a job takes nothing."""
+        """Whether it could run, but not here. Pausing, canceling and reverting a job need no resource."""
         return control.state in RUNNABLE and not self._has.issuperset(control.needs)
 
     def _put_in(self, control: JobControl) -> None:

@@ -4,16 +4,16 @@
     a claim's session expires ─► delete it ─► claim what it held
     a control record changes under a run ─► the run is told to stop
 
-    open_jobs      what is open, in memory
-    job_holders    who holds jobs, and whether each still does
+    open_jobs      the open jobs, in memory
+    job_holders    the holders of jobs, and whether each still holds them
     adoption       which jobs may be claimed now; claiming them
     active_runs    the runs under way here
     execution      one run: the kind's function, and how it ends
-    runner         following the watch, the pace, starting and stopping
+    runner         following the watch, pacing, starting and stopping
 
-What is open is kept in memory by a follower, so that a step reads only what has changed. Its watch spaces
-its looks, which bounds the number of steps in a second. The runner wakes by watch, at the earliest expiry
-of a session that holds a claim, when a retry is due, and at the slow poll.
+A follower keeps the open jobs in memory, so that a step reads only what has changed. Its watch spaces its
+reads, which bounds the number of steps in a second. The runner wakes by watch, at the earliest expiry of a
+session that holds a claim, when a retry is due, and at the slow poll.
 
 Walk: `composition.background` runs `step` in a loop; `step` -> `Adoption.adopt_free` -> `_start` ->
 `JobExecution.execute`.
@@ -38,10 +38,12 @@ from tenure.kv.store import Store
 from tenure.storage.engine import Revision
 
 SPACING_SECONDS = 0.01
-"""Between two steps. Runs that end meanwhile are replaced together, a hundred steps a second are plenty."""
+"""The time between two steps. Runs that end meanwhile are replaced together; a hundred steps a second are
+plenty.
+"""
 
 DRAIN_SECONDS = 0.02
-"""How often a drain looks whether the runs have ended."""
+"""How often a drain checks whether the runs have ended."""
 
 
 class JobRunner:
@@ -74,11 +76,11 @@ class JobRunner:
         self._due = 0.0
 
     def step(self) -> float:
-        """Waits for news or for what is due, takes it in, and adopts what is to be had.
+        """Waits for changes or due times, notes the changes, and adopts available jobs.
 
         Bounded by the slow poll; a loop calls it again at once.
         """
-        # Taken before the look: what had ended by then, the look shows as ended.
+        # Read before the jobs: a run that has ended by then is shown as ended.
         busy = frozenset(run.job.id for run in self._active.all())
         self._follow(max(0.0, self._due - self._store.env.monotonic()))
         pause_seconds: float = self._settings()[JOBS_ADOPT_INTERVAL]
@@ -95,7 +97,7 @@ class JobRunner:
         self._due = 0.0
         self._follower.wake()
 
-    # ── what is open ───────────────────────────────────────────────────────────────────────────
+    # ── the open jobs ───────────────────────────────────────────────────────────────────────────
 
     def _follow(self, seconds: float) -> None:
         self._follower.step(seconds)
@@ -110,7 +112,7 @@ class JobRunner:
             self._open.note(self._jobs.id_of(key), control)
 
     def lacks(self, need: str) -> bool:
-        """Whether a job waits for a process that has this, as far as the watch has told."""
+        """Whether a job waits for a process that has this resource, according to the watch."""
         return self._open.lack(need)
 
     # ── adopting and running ───────────────────────────────────────────────────────────────────
@@ -130,7 +132,7 @@ class JobRunner:
     def _start(self, session: NodeSession, run: Run) -> None:
         self._active.add(run)
         if session.done.is_set():
-            run.stop()  # `end_session` may have looked before this run was there
+            run.stop()  # `end_session` may have run before this run existed
         try:
             self._store.env.spawn(f"job {run.job.id}", lambda: self._run(run))
         except BaseException:
@@ -152,11 +154,11 @@ class JobRunner:
         return min((seconds_between(now_at, at) for at in due), default=float("inf"))
 
     def reserve(self, id: int) -> None:
-        """Does not adopt a job that a transaction here claims under this node's session."""
+        """Keeps this node from adopting a job that a transaction here claims under the node's session."""
         self._active.reserve(id)
 
     def unreserve(self, id: int) -> None:
-        """The transaction is over: the job may be adopted like any other."""
+        """Called when the transaction is over: the job may be adopted like any other."""
         self._active.unreserve(id)
         self.wake()
 
@@ -166,11 +168,11 @@ class JobRunner:
         return not self._active.all()
 
     def end_session(self, session: NodeSession) -> None:
-        """The session is gone: everything claimed under it stops."""
+        """Called when the session is gone: stops everything claimed under it."""
         self._active.stop_session(session.id)
 
     def drain(self, *, timeout: float) -> bool:
-        """Stops adopting, stops all runs and waits for them; says whether all have ended."""
+        """Stops adopting, stops all runs and waits for them; returns whether all have ended."""
         self._draining = True
         self.wake()
         env = self._store.env

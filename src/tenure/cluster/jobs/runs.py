@@ -1,4 +1,4 @@
-"""One run of a job, as its function sees it, and what a kind of job is.
+"""One run of a job, as its function sees it, and the definition of a kind of job.
 
 Walk: `cluster.jobs.runner` makes a `Run` for each claim and hands it to the kind's function.
 """
@@ -19,7 +19,9 @@ class Stopped(Exception):
 
 
 class Lacking(Exception):
-    """Raised by a run that turns out to need more than it was created with: another process takes it up."""
+    """Raised by a run that needs more resources than its job was created with: another process takes it
+    up.
+    """
 
     def __init__(self, *needs: str) -> None:
         super().__init__(", ".join(needs))
@@ -27,14 +29,14 @@ class Lacking(Exception):
 
 
 class JobKind(NamedTuple):
-    """What a kind of job does. What a process must have for it, each job says of itself."""
+    """The functions of a kind of job. Each job says by itself which resources it needs."""
 
     run: Callable[["Run"], None]
     revert: Callable[["Run"], None] = lambda run: None
     attempts_max: int | None = None
-    """After so many attempts in a row that found somebody in the way the job has failed; None: never."""
+    """After so many attempts in a row that met a conflict the job fails; None: never."""
     blocked_attempts_max: int | None = None
-    """The same for attempts that found no space, or no permission: time alone does not mend that."""
+    """The same for attempts that found no space, or no permission: time alone does not help there."""
 
 
 class Run:
@@ -53,11 +55,11 @@ class Run:
         read_ahead: ReadAhead | None = None,
     ) -> None:
         self.needs = needs
-        """What its job needs, which this process has."""
+        """The resources that its job needs, which this process has."""
         self.attempts = attempts
-        """So many before it got nowhere."""
+        """How many attempts before it made no progress."""
         self.read_ahead = read_ahead
-        """What the commit of its claim knew, for the first step it takes."""
+        """Values as of the commit of its claim, for the first step it takes."""
         self._store = store
         self._jobs = jobs
         self._stop = store.env.event()
@@ -83,7 +85,7 @@ class Run:
         data: bytes = b"",
         also: Callable[[Transaction], object] = lambda txn: None,
     ) -> None:
-        """Saves progress, and what `also` writes, in one fenced transaction: both or neither."""
+        """Saves progress, and the writes of `also`, in one fenced transaction: both or neither."""
 
         def save(txn: Transaction) -> JobProgress:
             progress = self.save(txn, fraction=fraction, status=status, data=data)
@@ -94,13 +96,13 @@ class Run:
         self.progress = self._store.transact(save)
 
     def save(self, txn: Transaction, *, fraction: float, status: str = "", data: bytes = b"") -> JobProgress:
-        """Saves progress with what else a transaction does, if the run may still write."""
+        """Saves progress in a transaction with other effects, if the run may still write."""
         progress = JobProgress(self.job.id, fraction, status, data)
         self._jobs.checkpoint(txn, self.fence, progress)
         return progress
 
     def check(self) -> None:
-        """Raises Stopped if the run was told to stop: for long stretches without a transaction."""
+        """Raises Stopped if the run was told to stop: for long work without a transaction."""
         if self._stop.is_set():
             raise Stopped
 

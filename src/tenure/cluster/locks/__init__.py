@@ -1,1 +1,1 @@
-"""Locks between transactions of all nodes: of rows, and those that applications ask for."""
+"""Locks between transactions of all nodes: of rows, and advisory locks."""

@@ -1,23 +1,23 @@
-"""Advisory locks: mutual exclusion that applications ask for by number (pg_advisory_lock and its kin).
+"""Advisory locks: mutual exclusion that applications request by number (pg_advisory_lock and its variants).
 
     owner (a SQL session) ──► key ──► exclusive: n for the session, m for the transaction
                                       shared:    n for the session, m for the transaction
 
-Unlike row locks these promise something, across nodes: so they are records in the store always, each
-written in a transaction that observes this node's session, and free only when deleted or when that
-session was found absent. A SQL session may take a lock again; what it took for itself it must give up as
-often, what it took for a transaction goes with that.
+Unlike row locks these guarantee exclusion, across nodes. So they are always records in the store, each
+written in a transaction that observes this node's session, and free only when deleted or when that session
+was found absent. A SQL session may take a lock several times. It must release a session-level lock as often;
+a transaction-level lock ends with the transaction.
 
-A node that loses its session loses these locks, and others may get them from then on. So whatever their
-owner writes goes through `fence`: it commits below the expiration of the sessions under which the locks were
-acquired, or not at all. A statement that is tried again under the node's next session meets the same fence.
-`check` says before each statement whether there is any use in going on.
+A node that loses its session loses these locks, and others may get them from then on. So every write of their
+owner goes through `fence`: it commits below the expiration of the sessions under which the locks were
+acquired, or not at all. A statement that is retried under the node's next session meets the same fence.
+`check` says before each statement whether going on is of any use.
 
-Simplified: one that holds a lock both ways gives both up together, when neither is held any more.
+Simplified: an owner that holds a lock in both modes releases both together, when neither is held any more.
 
 Invariant (lock-exclusion): no two owners hold a lock at once, unless both share it.
-Invariant (lock-fence): what an owner writes commits before any other owner can have got a lock that it
-believes to hold.
+Invariant (lock-fence): an owner's write commits before any other owner can have got a lock that it believes
+to hold.
 
 Walk: SQL's functions call `acquire` and `unlock`; its session `end_transaction`, `release_since`,
 `release_all`, `check` and `fence`; `cluster.locks.lock_waits` waits.
@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from tenure.base.errors import SessionLost
 from tenure.cluster.locks.lock_table import LockMode, LockOwner, Name
-from tenure.cluster.locks.lock_waits import How, LockWaits, WaitPolicy
+from tenure.cluster.locks.lock_waits import LockOptions, LockWaits, WaitPolicy
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.encoding import encode
 from tenure.kv.keys import ADVISORY_LOCKS
@@ -42,7 +42,7 @@ class AdvisoryLevel(Enum):
 
 
 class AdvisoryKey(NamedTuple):
-    """What an application locks: one number of eight bytes, or two of four, in a database."""
+    """The key that an application locks: one number of eight bytes, or two of four, in a database."""
 
     database: int
     numbers: tuple[int] | tuple[int, int]
@@ -51,7 +51,7 @@ class AdvisoryKey(NamedTuple):
         return Name(ADVISORY_LOCKS, encode((self.database, len(self.numbers), *self.numbers)))
 
 
-class Advisory(NamedTuple):
+class AdvisoryLock(NamedTuple):
     """One way in which a lock is held, for tables that show locks."""
 
     owner: LockOwner
@@ -63,7 +63,7 @@ class Advisory(NamedTuple):
 class AdvisoryLocks:
     def __init__(self, waits: LockWaits) -> None:
         self._waits = waits
-        self._owners: dict[LockOwner, _Owned] = {}
+        self._owners: dict[LockOwner, _OwnerLocks] = {}
 
     def acquire(
         self,
@@ -76,18 +76,20 @@ class AdvisoryLocks:
         timeout: float | None = None,
         canceled: Callable[[], None] = lambda: None,
     ) -> bool:
-        """Locks, once more if it has it already; False if it was not to wait and somebody else has it.
+        """Acquires a lock, again if it is held already; False without waiting if another owner has it.
 
-        LockNotAvailable (55P03) after `timeout` seconds, DeadlockDetected (40P01) if waiting would not
-        end; `canceled` is called while it waits, and raises to end that.
+        Raises LockNotAvailable (55P03) after `timeout` seconds, DeadlockDetected (40P01) if waiting would not
+        end; `canceled` is called while it waits, and raises to end the wait.
         """
-        owned = self._owners.setdefault(owner, _Owned())
+        owned = self._owners.setdefault(owner, _OwnerLocks())
         held = owned.mode(key)
         if held is None or held < mode:
             session = self._waits.session()
-            how = How(WaitPolicy.WAIT if wait is WaitPolicy.WAIT else WaitPolicy.SKIP, timeout, canceled)
+            options = LockOptions(
+                WaitPolicy.WAIT if wait is WaitPolicy.WAIT else WaitPolicy.SKIP, timeout, canceled
+            )
             name = key.name()
-            got, _ = self._waits.acquire(owner, [name], mode, how, {} if held is None else {name: held})
+            got, _ = self._waits.acquire(owner, [name], mode, options, {} if held is None else {name: held})
             if not got:
                 return False
             owned.sessions[session] = None
@@ -95,7 +97,7 @@ class AdvisoryLocks:
         return True
 
     def unlock(self, owner: LockOwner, key: AdvisoryKey, *, mode: LockMode = LockMode.EXCLUSIVE) -> bool:
-        """Gives up one lock of the session; False if it has none of this kind."""
+        """Releases one lock of the session; False if it has none of this mode."""
         owned = self._owners.get(owner)
         if owned is None or not owned.for_session.get((key, mode)):
             return False
@@ -108,7 +110,7 @@ class AdvisoryLocks:
         return owned is not None and bool(owned.times)
 
     def unlock_all(self, owner: LockOwner) -> None:
-        """Gives up all locks of the session; those of its transaction stay."""
+        """Releases all locks of the session; those of its transaction stay."""
         owned = self._owners.get(owner)
         if owned is not None:
             locked = [each for each, times in owned.for_session.items() for _ in range(times)]
@@ -117,12 +119,12 @@ class AdvisoryLocks:
             self._release(owner, owned, [key for key, _ in locked])
 
     def mark(self, owner: LockOwner) -> int:
-        """Marks what the transaction has locked so far, for `release_since`."""
+        """Marks the transaction's locks so far, for `release_since`."""
         owned = self._owners.get(owner)
         return 0 if owned is None else len(owned.for_transaction)
 
     def release_since(self, owner: LockOwner, mark: int) -> None:
-        """Gives up what the transaction has locked after a mark: it goes back to a savepoint."""
+        """Releases the locks that the transaction took after a mark: it goes back to a savepoint."""
         owned = self._owners.get(owner)
         if owned is not None:
             locked = owned.for_transaction[mark:]
@@ -131,16 +133,16 @@ class AdvisoryLocks:
             self._release(owner, owned, [key for key, _ in locked])
 
     def end_transaction(self, owner: LockOwner) -> None:
-        """Gives up what the transaction has locked, once it is over."""
+        """Releases the transaction's locks, once it is over."""
         self.release_since(owner, 0)
 
     def release_all(self, owner: LockOwner) -> None:
-        """Gives up everything: the SQL session has ended."""
+        """Releases everything: the SQL session has ended."""
         owned = self._owners.pop(owner, None)
         if owned is not None:
             self._waits.release(owner, [key.name() for key in {key for key, _ in owned.times}])
 
-    def _release(self, owner: LockOwner, owned: "_Owned", keys: Sequence[AdvisoryKey]) -> None:
+    def _release(self, owner: LockOwner, owned: "_OwnerLocks", keys: Sequence[AdvisoryKey]) -> None:
         gone = [key.name() for key in dict.fromkeys(keys) if owned.mode(key) is None]
         if gone:
             self._waits.release(owner, gone, at_once=True)
@@ -160,8 +162,8 @@ class AdvisoryLocks:
     def fence(self, owner: LockOwner, txn: Transaction) -> None:
         """Lets a transaction commit only while the locks are held; called right before its commit.
 
-        Their records go, at the earliest, in a transaction that commits after the expiration of their
-        session. So a commit below the expiration lies before all that others do with the locks.
+        Their records are deleted, at the earliest, in a transaction that commits after the expiration of
+        their session. So a commit below the expiration comes before everything that others do with the locks.
         """
         self.check(owner)
         owned = self._owners.get(owner)
@@ -169,28 +171,28 @@ class AdvisoryLocks:
             expires_at, deadline_at = session.expires_at, txn.deadline_at
             txn.deadline_at = expires_at if deadline_at is None else min(deadline_at, expires_at)
 
-    def list(self) -> list[Advisory]:
-        """What is held on this node."""
+    def list(self) -> list[AdvisoryLock]:
+        """The locks that are held on this node."""
         return [
-            Advisory(owner, key, mode, times)
+            AdvisoryLock(owner, key, mode, times)
             for owner, owned in list(self._owners.items())
             for (key, mode), times in list(owned.times.items())
         ]
 
 
-class _Owned:
-    """What one SQL session holds; touched by its own thread alone."""
+class _OwnerLocks:
+    """The locks of one SQL session; used by its own thread alone."""
 
     def __init__(self) -> None:
         self.times: dict[tuple[AdvisoryKey, LockMode], int] = {}
         self.for_session: dict[tuple[AdvisoryKey, LockMode], int] = {}
-        """So many of `times`; the others are of the transaction."""
+        """How many of `times` are the session's; the others are the transaction's."""
         self.for_transaction: list[tuple[AdvisoryKey, LockMode]] = []
         self.sessions: dict[NodeSession, None] = {}
-        """The node sessions under which they were acquired."""
+        """The node sessions under which the locks were acquired."""
 
     def mode(self, key: AdvisoryKey) -> LockMode | None:
-        """The strongest in which it is held."""
+        """The strongest mode in which it is held."""
         if (key, LockMode.EXCLUSIVE) in self.times:
             return LockMode.EXCLUSIVE
         return LockMode.SHARE if (key, LockMode.SHARE) in self.times else None
@@ -203,7 +205,7 @@ class _Owned:
             self.for_transaction.append((key, mode))
 
     def take(self, key: AdvisoryKey, mode: LockMode, level: AdvisoryLevel) -> None:
-        """Gives one up; of a transaction's, the last."""
+        """Releases one lock; of the transaction's, the last."""
         _count(self.times, (key, mode), -1)
         if level is AdvisoryLevel.SESSION:
             _count(self.for_session, (key, mode), -1)

@@ -1,21 +1,21 @@
-"""Locks between nodes, as records: a place in line, and the line itself says who holds.
+"""Locks between nodes, as records: a record is a place in a queue, and the queue shows who holds the lock.
 
     name, session, ticket  ──►  owner, mode, since_at = the commit timestamp of this very record
 
-To ask for a lock is to write a record, which never conflicts with anybody's. Commit order is timestamp
-order, so the records of a name are a line in the order in which they came; a record holds its lock as
-soon as nothing before it stands in its way. Nobody grants anything: one looks. To release is to delete
-the record; those of a dead session stand in nobody's way, and whoever finds them deletes them.
+Requesting a lock writes a record, which never conflicts with another's. Commit order is timestamp order, so
+the records of a name are a queue in order of arrival; a record holds its lock as soon as no earlier record is
+in its way. No node grants a lock: each reads the queue. Releasing deletes the record; records of a dead
+session block nobody, and the node that finds them deletes them.
 
     a: shared        b: shared        c: exclusive      a: exclusive
     holds            holds            waits for a, b    waits for b; not for c, who waits for a
 
-Owners of one node settle among themselves who is first, in its memory; so a record is in the way of other
-sessions' records alone. An owner that waits in memory for long leaves a *notice* of whom it waits for. It
-is no place in line: it only lets others see a cycle that leads through that node.
+Owners of one node decide among themselves who is first, in its memory; so a record is only in the way of
+other sessions' records. An owner that waits in memory for long writes a *notice* that names the owners it
+waits for. It is no place in the queue: it only lets others see a cycle that leads through that node.
 
-Tickets are drawn by the node and never used again under its session, so that a deletion that comes late
-cannot take a later lock away.
+The node draws tickets and never uses one again under its session, so that a late deletion cannot remove a
+later lock.
 
 Invariant (lock-exclusion): of two records that conflict, at most one holds at any time.
 Invariant (I9): of a cycle of waiting owners, the youngest gives way, and no other.
@@ -41,7 +41,7 @@ Lines = Mapping[Name, Sequence["LockRecord"]]
 
 
 class LockHolder(NamedTuple):
-    """Who a record belongs to, among all nodes."""
+    """The owner of a record, among all nodes."""
 
     session: SessionId
     number: int
@@ -57,7 +57,7 @@ class LockRecord(Record, frozen=True):
     started_at: Timestamp
     since_at: Timestamp = ZERO_AT
     awaits: tuple[int, ...] | None = None
-    """Of a notice: the owners of its own session that it waits for, in memory."""
+    """In a notice: the owners of its own session that it waits for, in memory."""
 
     @property
     def session(self) -> SessionId:
@@ -91,7 +91,7 @@ class LockRecords:
         *,
         awaits: tuple[int, ...] | None = None,
     ) -> bytes:
-        """Takes a place in line, or leaves a notice; returns the key to delete it by."""
+        """Takes a place in the queue, or writes a notice; returns the record's key."""
         record = LockRecord(name.key, *session, ticket, owner.number, mode, owner.started_at, awaits=awaits)
         self._tables[name.table].put(txn, record, stamp="since_at")
         return self._tables[name.table].key_of(record)
@@ -103,7 +103,7 @@ class LockRecords:
         return self._tables[name.table].span(name.key)
 
     def lines(self, source: Transaction | Snapshot, names: Sequence[Name]) -> Lines:
-        """The records of these names, in no order."""
+        """The records of these names, in no particular order."""
         if len(names) <= SCANS_MAX:
             return {name: list(self._tables[name.table].scan(source, name.key)) for name in names}
         lines: dict[Name, list[LockRecord]] = {name: [] for name in names}
@@ -132,10 +132,11 @@ class LockRecords:
 def in_the_way(
     record: LockRecord, line: Sequence[LockRecord], firm: Sequence[LockRecord]
 ) -> list[LockRecord]:
-    """What a record waits for: what came before it elsewhere, conflicts, and does not wait for its holder.
+    """The records that a record waits for: earlier ones of other sessions that conflict and do not wait for
+    its holder.
 
-    `firm` are the records by which the same holder has the lock already: whoever came between those and
-    this one, for a stronger mode, waits for them. A record that only stood in line must not count there.
+    `firm` are the records by which the same holder has the lock already: a record that came between those and
+    this one, for a stronger mode, waits for them. A record that only stood in the queue must not count there.
     """
     return [
         each
@@ -149,21 +150,21 @@ def in_the_way(
 
 
 def must_give_way(mine: LockHolder, lines: Iterable[Sequence[LockRecord]]) -> bool:
-    """Whether `mine` is in a cycle of waits and the youngest there; exactly one of each cycle is."""
+    """Whether `mine` is in a cycle of waits and the youngest there; exactly one owner of each cycle is."""
     awaited: dict[LockHolder, set[LockHolder]] = {}
     ages: dict[LockHolder, tuple[Timestamp, LockHolder]] = {}
     for line in lines:
         for record in line:
             ages[record.holder] = record.started_at, record.holder
             awaited.setdefault(record.holder, set()).update(_awaited(record, line))
-    ahead, known = list(awaited.get(mine, ())), {mine}
+    ahead, visited = list(awaited.get(mine, ())), {mine}
     while ahead:
         holder = ahead.pop()
         if holder == mine:
             return True
-        if holder not in known and holder in ages and ages[holder] < ages[mine]:
+        if holder not in visited and holder in ages and ages[holder] < ages[mine]:
             ahead += awaited[holder]
-            known.add(holder)
+            visited.add(holder)
     return False
 
 

@@ -3,18 +3,18 @@
     name ──► holders: {owner: mode}     one exclusive, or any number of shared
              line:    waiter, waiter    granted from the front, as far as they go together
 
-Nobody passes those who stand in line, not even a shared request that would go with the holders: a
-stream of readers would starve the writer before them. Only who holds a lock already and wants it
-exclusively stands at the front, since everybody else waits for him anyway.
+No request passes those in the queue, not even a shared one that is compatible with the holders: a stream of
+readers would starve the writer before them. Only an owner that holds the lock already and wants it
+exclusively goes to the front, since all others wait for that owner anyway.
 
-Each owner waits for one name at a time. Whoever is about to wait looks whether those it would wait for
-wait, by whatever chain, for itself; if so it does not begin to (40P01). Every cycle has somebody who
-closes it, so none comes to be.
+Each owner waits for one name at a time. An owner that is about to wait checks whether the owners it would
+wait for wait, directly or through others, for itself; if so it raises instead (40P01). Every cycle is closed
+by some wait, so none arises.
 
-Invariant (lock-order): a lock is granted in the order in which it was asked for.
-Invariant (I9): no cycle of waits within a node comes to be.
+Invariant (lock-order): a lock is granted in the order in which it was requested.
+Invariant (I9): no cycle of waits within a node arises.
 
-Walk: `cluster.locks.lock_waits` asks here first, then the store where other nodes are about.
+Walk: `cluster.locks.lock_waits` asks here first, then the store if there are other nodes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,22 +32,22 @@ class LockMode(IntEnum):
 
 
 class LockOwner(NamedTuple):
-    """One transaction, or one SQL session, of this node that locks; it waits for one thing at a time."""
+    """A transaction, or a SQL session, of this node that takes locks; it waits for one lock at a time."""
 
     number: int
     started_at: Timestamp
-    """Of several who wait for each other, across nodes, the youngest gives way."""
+    """When it began: in a cycle of waits across nodes, the youngest gives way."""
 
 
 class Name(NamedTuple):
-    """What is locked."""
+    """The name of a lockable thing."""
 
     table: int
     key: bytes
 
 
 class DigestName(Name):
-    """The name of a row whose key is too long to be one: a digest, beside the key for whoever shows it."""
+    """The name of a row whose key is too long for a name: a digest, with the key for display."""
 
     whole: bytes = b""
 
@@ -59,7 +59,7 @@ class Standing(NamedTuple):
     owner: LockOwner
     mode: LockMode
     is_held: bool
-    """Else it is waited for."""
+    """False if it is waited for."""
 
 
 def conflict(one: int, other: int) -> bool:
@@ -67,7 +67,7 @@ def conflict(one: int, other: int) -> bool:
 
 
 class LockWaiter:
-    """An owner in line; `is_granted` is set when it holds the lock."""
+    """An owner in the queue; `is_granted` is set when it holds the lock."""
 
     __slots__ = ("is_granted", "mode", "name", "owner")
 
@@ -85,7 +85,7 @@ class LockTable:
         self._lines: dict[Name, _Line] = {}
         self._waiting: dict[LockOwner, LockWaiter] = {}
         self._holds: dict[LockOwner, int] = {}
-        """How much each owner holds: nobody can wait for one that holds nothing."""
+        """How many locks each owner holds: nobody can wait for an owner that holds none."""
 
     def try_acquire(self, owner: LockOwner, name: Name, mode: LockMode) -> bool:
         with self._lock:
@@ -106,7 +106,9 @@ class LockTable:
         line.holders[owner] = mode
 
     def join(self, owner: LockOwner, name: Name, mode: LockMode) -> LockWaiter:
-        """Stands in line, once `try_acquire` was refused; DeadlockDetected if that would be for ever."""
+        """Joins the queue, once `try_acquire` was refused; raises DeadlockDetected if the wait would be for
+        ever.
+        """
         waiter = LockWaiter(owner, name, mode, self._env)
         with self._lock:
             line = self._lines.setdefault(name, _Line())
@@ -123,7 +125,7 @@ class LockTable:
         return waiter
 
     def leave(self, waiter: LockWaiter) -> bool:
-        """Waits no longer; False if the lock was granted meanwhile, and so is held."""
+        """Stops waiting; False if the lock was granted meanwhile, and so is held."""
         with self._lock:
             if waiter.is_granted.is_set():
                 return False
@@ -149,7 +151,7 @@ class LockTable:
                 self._holds.pop(owner, None)
 
     def lower(self, owner: LockOwner, name: Name, mode: LockMode) -> None:
-        """Goes back to a weaker mode of what is held."""
+        """Lowers a held lock to a weaker mode."""
         with self._lock:
             line = self._lines[name]
             line.holders[owner] = mode
@@ -165,18 +167,20 @@ class LockTable:
     def _closes_a_cycle(self, waiter: LockWaiter) -> bool:
         if waiter.owner not in self._holds:
             return False
-        ahead, known = list(self._awaited(waiter)), set[LockOwner]()
+        ahead, visited = list(self._awaited(waiter)), set[LockOwner]()
         while ahead:
             owner = ahead.pop()
             if owner == waiter.owner:
                 return True
-            if owner not in known and owner in self._waiting:
+            if owner not in visited and owner in self._waiting:
                 ahead += self._awaited(self._waiting[owner])
-            known.add(owner)
+            visited.add(owner)
         return False
 
     def _awaited(self, waiter: LockWaiter) -> Iterator[LockOwner]:
-        """Whom a waiter waits for: those who hold what it cannot share, or will before it does."""
+        """The owners that a waiter waits for: those that hold an incompatible mode, or will before it
+        does.
+        """
         line = self._lines[waiter.name]
         for owner, mode in line.holders.items():
             if owner != waiter.owner and conflict(mode, waiter.mode):
@@ -188,12 +192,12 @@ class LockTable:
                 yield earlier.owner
 
     def awaited(self, waiter: LockWaiter) -> list[LockOwner]:
-        """Whom a waiter waits for now; nobody, if the lock has been granted."""
+        """The owners that a waiter waits for now; none if the lock has been granted."""
         with self._lock:
             return [] if waiter.is_granted.is_set() else list(self._awaited(waiter))
 
     def standings(self) -> "list[Standing]":
-        """Who holds what, and who waits for it."""
+        """The holders and waiters of all locks."""
         with self._lock:
             return [
                 Standing(name, owner, mode, is_held)
@@ -206,7 +210,7 @@ class LockTable:
             ]
 
     def is_free(self) -> bool:
-        """Whether nobody holds or waits for anything."""
+        """Whether no lock is held or waited for."""
         return not self._lines
 
 

@@ -1,22 +1,22 @@
-"""Acquiring locks: in this node's memory first, then, where other nodes are about, in the store.
+"""Acquiring locks: in this node's memory first, then, if there are other nodes, in the store.
 
     acquire ──► LockTable: wait for those of this node ──► a record: wait for those of other nodes ──► held
     release ──► LockTable: the next of this node goes on ──► the record is deleted
 
-So of each node at most one exclusive owner stands in a name's line in the store, and nodes take turns.
-The records are written and deleted in small transactions of their own, never the user's, and read
-outside any refresh span: whatever becomes of a lock, a transaction is right or is refused.
+So each node has at most one exclusive owner in a name's queue in the store, and nodes take turns. The records
+are written and deleted in small transactions of their own, never the user's, and read outside any refresh
+span: a user's transaction stays correct even if a lock is lost, or is refused.
 
-A wait hangs on nobody's good will. It wakes for every change of the line, reads the store anew, finds
-out for itself whether those before it are alive, deletes sessions that have expired, and passes over
-what the dead have left. From time to time it looks whether it may go on at all (`canceled`), and after a
-while whether it waits in a cycle with other nodes. Those who wait in memory leave a notice by then, so that
-others can see all of the cycle.
+A wait depends on no other node's cooperation. It wakes for every change of the queue, reads the store anew,
+checks itself whether those before it are alive, deletes sessions that have expired, and passes over the
+records of the dead. From time to time it checks whether it may go on at all (`canceled`), and after a while
+whether it waits in a cycle with other nodes. Owners that wait in memory write a notice by then, so that
+others can see the whole cycle.
 
-What could not be deleted (the store was away) is deleted later, and goes with the session at the latest.
+Records that could not be deleted (the store was away) are deleted later, at the latest with the session.
 
-Walk: `cluster.locks.row_locks` (rows) and `cluster.locks.advisory_locks` are its two faces; `LockTable` and
-`StoredLocks` know who is first; `composition.background` runs `tidy` in a slow loop.
+Walk: `cluster.locks.row_locks` (rows) and `cluster.locks.advisory_locks` call it; it asks `LockTable` and
+`StoredLocks` who is first; `composition.background` runs `tidy` in a slow loop.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,43 +35,44 @@ from tenure.kv.store import Store
 
 DEADLOCK_SECONDS = 1.0
 DEADLOCK_SECONDS_MAX = 4.0
-"""How long a wait is before it looks for a cycle, as PostgreSQL's deadlock_timeout; and then between two
-such looks, doubling up to the greatest: each reads all locks there are."""
+"""How long a wait is before it looks for a cycle, as PostgreSQL's deadlock_timeout; and the time between two
+such looks, doubling up to the greatest: each reads all locks.
+"""
 
 LATE_SECONDS = 0.001
-"""A wait that a time-out cuts short ends just after it; a shorter one might not end at all, by rounding."""
+"""Added to a wait that a time-out cuts short: by rounding, a shorter one might not end at all."""
 
 CANCEL_SECONDS = 0.1
-"""How often a wait asks whether it shall go on: a person who cancels does not notice."""
+"""How often a wait checks whether it may go on: short enough for a person who cancels."""
 
 
 class WaitPolicy(Enum):
     WAIT = "wait"
     NOWAIT = "nowait"
-    """LockNotAvailable at once if any of it is not to be had."""
+    """Raises LockNotAvailable at once if one of the locks cannot be had."""
     SKIP = "skip"
-    """What is not to be had is left out."""
+    """Leaves out locks that cannot be had."""
 
 
-class How(NamedTuple):
-    """How a lock is asked for."""
+class LockOptions(NamedTuple):
+    """The options of a lock request."""
 
     wait: WaitPolicy = WaitPolicy.WAIT
     timeout: float | None = None
     """Seconds; LockNotAvailable after that."""
     canceled: Callable[[], None] = lambda: None
-    """Called often while it waits; raises if it shall not go on."""
+    """Called often while it waits; raises to end the wait."""
     what: str = "row"
-    """What the error says it is."""
+    """What the error calls the locked thing."""
 
 
 class AcquiredLock(NamedTuple):
     names: list[Name]
-    """All that were asked for, but those skipped."""
+    """All requested names without the skipped ones."""
     has_waited: bool
 
 
-Held = Mapping[Name, LockMode]
+LockModes = Mapping[Name, LockMode]
 
 
 class LockWaits:
@@ -84,8 +85,8 @@ class LockWaits:
         self._session = session
         self._is_alone = is_alone
 
-    def try_acquire(self, owner: LockOwner, names: Sequence[Name], mode: LockMode, held: Held) -> bool:
-        """Acquires all or nothing without waiting, or asking the store; `held` as for `acquire`."""
+    def try_acquire(self, owner: LockOwner, names: Sequence[Name], mode: LockMode, held: LockModes) -> bool:
+        """Acquires all or nothing without waiting or reading the store; `held` as for `acquire`."""
         if any(map(self.is_stored, names)):
             return False
         for position, name in enumerate(names):
@@ -94,21 +95,21 @@ class LockWaits:
                 return False
         return True
 
-    def give_back(self, owner: LockOwner, names: Sequence[Name], held: Held) -> None:
-        """Undoes what was got here: what was held before, in a weaker mode, is held so again."""
+    def give_back(self, owner: LockOwner, names: Sequence[Name], held: LockModes) -> None:
+        """Undoes an acquisition: names that were held before in a weaker mode are held so again."""
         for name in names:
             if name in held:
                 self.table.lower(owner, name, held[name])
         self.table.release(owner, [name for name in names if name not in held])
 
     def acquire(
-        self, owner: LockOwner, names: Sequence[Name], mode: LockMode, how: How, held: Held
+        self, owner: LockOwner, names: Sequence[Name], mode: LockMode, options: LockOptions, held: LockModes
     ) -> AcquiredLock:
         """Acquires names that are not held in this mode yet; if it raises, none of them.
 
-        `held` says what the owner holds already; what it holds in a weaker mode may be asked for again.
+        `held` are the owner's locks; a name held in a weaker mode may be requested again.
         """
-        attempt = _Attempt(self, owner, mode, how, held)
+        attempt = _Attempt(self, owner, mode, options, held)
         try:
             for name in names:
                 attempt.acquire_here(name)
@@ -130,7 +131,7 @@ class LockWaits:
             raise RetryError(str(error)) from error
 
     def release(self, owner: LockOwner, names: Sequence[Name], *, at_once: bool = False) -> None:
-        """Gives names up; those who wait on other nodes move up soon, or before this returns."""
+        """Releases names; waiters on other nodes move up soon or, with `at_once`, before this returns."""
         keys = self.stored.take(owner, names)
         try:
             if at_once and keys:
@@ -141,7 +142,7 @@ class LockWaits:
         self.stored.delete(keys)
 
     def is_stored(self, name: Name) -> bool:
-        """Whether it needs a record: row locks while others are about, advisory locks always."""
+        """Whether it needs a record: row locks if there are other nodes, advisory locks always."""
         return name.table == ADVISORY_LOCKS or not self._is_alone()
 
     def tidy(self) -> None:
@@ -150,15 +151,17 @@ class LockWaits:
 
 
 class _Attempt:
-    """One call of `acquire`: what it has got so far, and how long it has waited."""
+    """One call of `acquire`: its locks so far, and how long it has waited."""
 
-    def __init__(self, locks: LockWaits, owner: LockOwner, mode: LockMode, how: How, held: Held) -> None:
+    def __init__(
+        self, locks: LockWaits, owner: LockOwner, mode: LockMode, options: LockOptions, held: LockModes
+    ) -> None:
         self._locks = locks
         self._table, self._stored = locks.table, locks.stored
         self._held = held
         self._owner = owner
         self._mode = mode
-        self._how = how
+        self._options = options
         self._began = locks.env.monotonic()
         self._cycle_due = self._began + DEADLOCK_SECONDS
         self._cycle_pause = DEADLOCK_SECONDS
@@ -168,9 +171,9 @@ class _Attempt:
 
     def acquire_here(self, name: Name) -> None:
         if not self._table.try_acquire(self._owner, name, self._mode):
-            if self._how.wait is WaitPolicy.SKIP:
+            if self._options.wait is WaitPolicy.SKIP:
                 return
-            if self._how.wait is WaitPolicy.NOWAIT:
+            if self._options.wait is WaitPolicy.NOWAIT:
                 raise self._refusal()
             self._await_here(name)
         self.got.append(name)
@@ -189,14 +192,14 @@ class _Attempt:
                         self._stored.check_cycle(self._owner)
         except BaseException:
             if not self._table.leave(waiter):
-                self.got.append(name)  # granted just now, and to be given back with the rest
+                self.got.append(name)  # granted just now, and to be released with the rest
             raise
         finally:
             self._stored.delete(notices)
         self.has_waited = True
 
     def acquire_in_store(self, names: Sequence[Name]) -> None:
-        if self._how.wait is WaitPolicy.WAIT:
+        if self._options.wait is WaitPolicy.WAIT:
             self.keys = self._stored.put(self._owner, names, self._mode)
             self._await_in_store(names)
             return
@@ -204,13 +207,13 @@ class _Attempt:
             part = names[first : first + RECORDS_MAX]
             self.keys |= self._stored.put_free(self._owner, part, self._mode)
         missed = [name for name in names if name not in self.keys]
-        if missed and self._how.wait is WaitPolicy.NOWAIT:
+        if missed and self._options.wait is WaitPolicy.NOWAIT:
             raise self._refusal()
         self._locks.give_back(self._owner, missed, self._held)
         self.got = [name for name in self.got if name not in missed]
 
     def _await_in_store(self, names: Sequence[Name]) -> None:
-        """Waits until nothing is in the way of any of its records; what is free once, stays so."""
+        """Waits until nothing is in the way of any of its records; a record that is free once stays so."""
         changes: ChangeWait | None = None
         try:
             while True:
@@ -243,8 +246,8 @@ class _Attempt:
         return blocked
 
     def _check(self) -> None:
-        self._how.canceled()
-        timeout = self._how.timeout
+        self._options.canceled()
+        timeout = self._options.timeout
         if timeout is not None and self._waited() >= timeout:
             raise LockNotAvailable("canceling statement due to lock timeout")
 
@@ -252,7 +255,7 @@ class _Attempt:
         return self._locks.env.monotonic() - self._began
 
     def _pause(self) -> float:
-        timeout = self._how.timeout
+        timeout = self._options.timeout
         if timeout is None:
             return CANCEL_SECONDS
         return max(LATE_SECONDS, min(CANCEL_SECONDS, timeout - self._waited()))
@@ -266,7 +269,7 @@ class _Attempt:
         return True
 
     def _refusal(self) -> LockNotAvailable:
-        return LockNotAvailable(f"could not obtain lock on {self._how.what}")
+        return LockNotAvailable(f"could not obtain lock on {self._options.what}")
 
     def undo(self) -> None:
         self._locks.give_back(self._owner, self.got, self._held)

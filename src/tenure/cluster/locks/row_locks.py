@@ -2,19 +2,20 @@
 
     acquire ──► refresh ──► read ──► write ──► commit or roll back ──► release
 
-Applications live with contention by waiting: SELECT ... FOR UPDATE waits for whoever has the row, and
-writers of one hot row queue instead of failing one another. A row lock decides nothing but that. What a
-transaction read is validated at its commit as ever, so a lock that is lost (its session died, another
+Applications handle contention by waiting: SELECT ... FOR UPDATE waits for the owner of the row, and writers
+of one hot row queue instead of making each other fail. A row lock decides nothing but the order. A
+transaction's reads are validated at its commit as always, so a lock that is lost (its session died, another
 node has just come) costs a 40001 and never a wrong result.
 
-How to use them. Whoever is about to update or delete rows, or selects them FOR UPDATE, first acquires
-their keys, then moves its `read_at` up (`Use.refresh`), and only then reads them: until the lock was
-granted others were still writing. A transaction that has read nothing before may begin to read now
-instead. Locks end with the transaction, after its outcome is known: `release`; ROLLBACK TO a savepoint
-gives up what came after it: `release_since`. An implicit statement does the same as a transaction.
+How to use them. A statement that is about to update or delete rows, or selects them FOR UPDATE, first
+acquires their keys, then moves its `read_at` up (`Use.refresh`), and only then reads them: until the lock was
+granted others were still writing. A transaction that has read nothing before may begin to read now instead.
+Locks end with the transaction, after its outcome is known: `release`; ROLLBACK TO a savepoint releases the
+later ones: `release_since`. An implicit statement does the same as a transaction.
 
-As long as a node is alone its locks are in memory; with others about they are records too (see
-`cluster.locks.lock_waits`). Rows locked before another node came have no record: see above what that costs.
+While a node is alone its locks are in memory; if there are other nodes they are records too (see
+`cluster.locks.lock_waits`). Rows locked before another node came have no record: such a lock is lost, see
+above.
 
 FOR UPDATE and FOR NO KEY UPDATE are exclusive, FOR SHARE and FOR KEY SHARE are shared: one of the latter
 waits for an update of the row even if that leaves its key alone.
@@ -27,7 +28,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from tenure.cluster.locks.lock_table import DigestName, LockMode, LockOwner, Name, Standing
-from tenure.cluster.locks.lock_waits import AcquiredLock, How, LockWaits, WaitPolicy
+from tenure.cluster.locks.lock_waits import AcquiredLock, LockOptions, LockWaits, WaitPolicy
 from tenure.cluster.locks.table_holds import TableHolds, table_name
 from tenure.kv.keys import ROW_LOCKS, Span
 
@@ -37,7 +38,7 @@ NAME_BYTES_MAX = 64
 
 class Locked(NamedTuple):
     keys: list[bytes]
-    """All that were asked for; but for SKIP those that were not to be had."""
+    """All requested rows; with SKIP, without those that could not be had."""
     has_waited: bool
 
 
@@ -45,7 +46,7 @@ class RowLocks:
     def __init__(self, waits: LockWaits) -> None:
         self._waits = waits
         self._held: dict[LockOwner, dict[Name, LockMode]] = {}
-        """What each owner holds, in the order in which it got it; touched by its owner's thread alone."""
+        """The locks of each owner, in the order in which it got them; used by its owner's thread alone."""
         self.tables = TableHolds(waits, self._acquire)
 
     def acquire(
@@ -61,24 +62,27 @@ class RowLocks:
     ) -> Locked:
         """Locks rows; the caller moves its `read_at` up before it reads them.
 
-        What the owner holds already counts as got. LockNotAvailable (55P03) if it is not to wait, or has
-        waited for `timeout` seconds; DeadlockDetected (40P01) if waiting would not end; `canceled` is
-        called while it waits, and raises to end that. If this raises, it has locked nothing new.
+        Locks that the owner holds already count as acquired. Raises LockNotAvailable (55P03) if it must not
+        wait, or has waited for `timeout` seconds; DeadlockDetected (40P01) if waiting would not end;
+        `canceled` is called while it waits, and raises to end the wait. If this raises, it has locked nothing
+        new.
         """
         names = {_name(key): key for key in keys}
         what = f'row in relation "{relation}"' if relation else "row"
-        got, has_waited = self._acquire(owner, list(names), mode, How(wait, timeout, canceled, what))
+        got, has_waited = self._acquire(owner, list(names), mode, LockOptions(wait, timeout, canceled, what))
         if len(got) == len(names):
             return Locked(list(keys), has_waited)
         return Locked([names[name] for name in got], has_waited)
 
-    def _acquire(self, owner: LockOwner, names: Sequence[Name], mode: LockMode, how: How) -> AcquiredLock:
-        """Names of rows or tables; those that the owner holds already are got at once."""
+    def _acquire(
+        self, owner: LockOwner, names: Sequence[Name], mode: LockMode, options: LockOptions
+    ) -> AcquiredLock:
+        """Names of rows or tables; those that the owner holds already are acquired at once."""
         held = self._held.setdefault(owner, {})
         wanted = _wanted(names, held, mode)
         if not wanted:
             return AcquiredLock(list(names), has_waited=False)
-        got, has_waited = self._waits.acquire(owner, wanted, mode, how, held)
+        got, has_waited = self._waits.acquire(owner, wanted, mode, options, held)
         held.update(dict.fromkeys(got, mode))
         missed = set(wanted).difference(got) if len(got) < len(wanted) else ()
         return AcquiredLock([name for name in names if name not in missed], has_waited)
@@ -108,11 +112,13 @@ class RowLocks:
         )
 
     def mark(self, owner: LockOwner) -> int:
-        """Marks what is locked now, for `release_since`."""
+        """Marks the current locks, for `release_since`."""
         return len(self._held.get(owner, ()))
 
     def release_since(self, owner: LockOwner, mark: int) -> None:
-        """Gives up rows first locked after a mark; one that was shared before it stays as it is now."""
+        """Releases rows first locked after a mark; one that was shared before the mark keeps its current
+        mode.
+        """
         held = self._held.get(owner, {})
         names = list(held)[mark:]
         for name in names:
@@ -120,16 +126,16 @@ class RowLocks:
         self._waits.release(owner, names)
 
     def release(self, owner: LockOwner) -> None:
-        """Gives up all of a transaction's locks, once it is over; again is harmless.
+        """Releases all of a transaction's locks, once it is over; a second call does nothing.
 
-        Other nodes may see that a moment later: it is not waited for.
+        Other nodes may see that a moment later: the deletion is not awaited.
         """
         held = self._held.pop(owner, None)
         if held:
             self._waits.release(owner, list(held))
 
     def standings(self) -> list[Standing]:
-        """Who holds or awaits which lock on this node; advisory locks are among them."""
+        """The holders and waiters of each lock on this node, advisory locks included."""
         return self._waits.table.standings()
 
     def held(self, owner: LockOwner) -> int:
@@ -137,7 +143,9 @@ class RowLocks:
 
 
 def _wanted(names: Iterable[Name], held: dict[Name, LockMode], mode: LockMode) -> list[Name]:
-    """What is not held yet, in key order: who locks several rows then rarely waits in a cycle."""
+    """The names that are not held yet, in key order: statements that lock several rows then rarely wait in a
+    cycle.
+    """
     return sorted(name for name in names if name not in held or held[name] < mode)
 
 

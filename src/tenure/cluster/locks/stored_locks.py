@@ -1,15 +1,15 @@
-"""A node's part in the lines of the store: it takes places there, looks who is before it, and leaves them.
+"""A node's places in the queues of the store: it takes places, looks who is before it, and leaves them.
 
-    put ─► a place at the end of the line      put_free ─► a place where nobody is in the way
-    blockers ─► who is before it, but the dead      check_cycle ─► whether it may wait on
-    delete ─► its places are given up; what cannot be deleted now is deleted later
+    put ─► a place at the end of the queue     put_free ─► a place where nobody is in the way
+    blockers ─► who is before it, except the dead   check_cycle ─► whether it may wait on
+    delete ─► gives its places up; a record that cannot be deleted now is deleted later
 
-Its transactions are small, and never the user's. A record whose commit was broken off may have landed:
-it is deleted like one that is given up.
+Its transactions are small, and never the user's. A record whose commit was interrupted may have landed: it is
+deleted like one that is released.
 
-Invariant (lock-death): what a dead session has locked is free.
+Invariant (lock-death): the locks of a dead session are free.
 
-Walk: `cluster.locks.lock_waits` calls it, once an owner has what it wants in this node's memory.
+Walk: `cluster.locks.lock_waits` calls it, once an owner has its locks in this node's memory.
 """
 
 import logging
@@ -30,7 +30,7 @@ from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 
 SPACING_SECONDS = 0.002
-"""Between two looks at a line while others commit: less than a commit takes."""
+"""The time between two looks at a queue while others commit: less than a commit takes."""
 
 RECORDS_MAX = 10_000
 """Records per transaction, far below what one commit may write."""
@@ -47,19 +47,19 @@ class StoredLocks:
         self._lock = store.env.lock()
         self._tickets = count(1)
         self._kept: dict[tuple[LockOwner, Name], list[bytes]] = {}
-        """The records by which a lock is held."""
+        """The records by which locks are held."""
         self._left: list[bytes] = []
-        """Records to be deleted that could not be yet."""
+        """Records that could not be deleted yet."""
         self._expiries: dict[SessionId, Timestamp] = {}
 
     def keep(self, owner: LockOwner, keys: Mapping[Name, bytes]) -> None:
-        """By these records its owner holds them now."""
+        """Records that the owner now holds the locks by these records."""
         with self._lock:
             for name, key in keys.items():
                 self._kept.setdefault((owner, name), []).append(key)
 
     def take(self, owner: LockOwner, names: Sequence[Name]) -> list[bytes]:
-        """The records by which it has held these, for deletion."""
+        """Removes and returns the records by which it has held these names, for deletion."""
         if not self._kept:
             return []
         with self._lock:
@@ -68,10 +68,10 @@ class StoredLocks:
     def kept(self, owner: LockOwner, name: Name) -> Sequence[bytes]:
         return self._kept.get((owner, name), ())
 
-    # ── places in line ─────────────────────────────────────────────────────────────────────────
+    # ── places in the queue ─────────────────────────────────────────────────────────────────────
 
     def put(self, owner: LockOwner, names: Sequence[Name], mode: LockMode) -> dict[Name, bytes]:
-        """Takes a place in line for each; blind writes, which nobody's can conflict with."""
+        """Takes a place in the queue of each name by blind writes, which conflict with no others."""
         keys: dict[Name, bytes] = {}
         try:
             for first in range(0, len(names), RECORDS_MAX):
@@ -83,14 +83,14 @@ class StoredLocks:
         return keys
 
     def put_free(self, owner: LockOwner, names: Sequence[Name], mode: LockMode) -> dict[Name, bytes]:
-        """Takes a place where nobody is in the way, and nowhere else."""
+        """Takes places only where nobody is in the way."""
         try:
             return self._transact(lambda txn: self._put_free(txn, owner, names, mode))
         except RetryError:
-            return {}  # others come and go there all the time
+            return {}  # the queue changes all the time
 
     def _transact(self, put: Callable[[Transaction], dict[Name, bytes]]) -> dict[Name, bytes]:
-        """Commits records; those that may have landed though nobody was told so are left for deletion."""
+        """Commits records; those that may have landed with an unknown outcome are left for deletion."""
         drawn: list[bytes] = []
 
         def draw(txn: Transaction) -> dict[Name, bytes]:
@@ -118,7 +118,7 @@ class StoredLocks:
         return self._put(txn, owner, free, mode)
 
     def _asking(self, name: Name, owner: LockOwner, mode: LockMode) -> LockRecord:
-        """A record as it would be, at the end of the line."""
+        """A hypothetical record at the end of the queue."""
         at, ticket = self.store.clock.now(), next(self._tickets)
         return LockRecord(name.key, *self._session().id, ticket, owner.number, mode, owner.started_at, at)
 
@@ -133,7 +133,7 @@ class StoredLocks:
         }
 
     def put_notice(self, owner: LockOwner, name: Name, ticket: int, awaits: Sequence[LockOwner]) -> bytes:
-        """Says for whom of this node an owner waits; returns the key to delete it by."""
+        """Writes for which owners of this node an owner waits; returns the notice's key."""
         numbers = tuple(each.number for each in awaits)
 
         def put(txn: Transaction) -> dict[Name, bytes]:
@@ -161,7 +161,9 @@ class StoredLocks:
         return [each for each in others if each not in dead]
 
     def is_gone(self, session: SessionId) -> bool:
-        """Whether it was found absent; one that has expired is deleted. What lives is asked at its expiry."""
+        """Whether it was found absent; an expired one is deleted. A live one is looked at again at its
+        expiry.
+        """
         if self._deaths.is_dead(session):
             return True
         if self.store.clock.now() <= self._expiries.get(session, ZERO_AT):
@@ -186,7 +188,7 @@ class StoredLocks:
     # ── deleting ───────────────────────────────────────────────────────────────────────────────
 
     def delete(self, keys: Sequence[bytes]) -> None:
-        """Deletes records, and those left from before, without waiting for it."""
+        """Deletes records, and those left from before, without waiting for the commit."""
         keys = self._with_left(keys)
         for first in range(0, len(keys), RECORDS_MAX):
             self._submit_deletion(keys[first : first + RECORDS_MAX])
@@ -231,7 +233,7 @@ class StoredLocks:
         self.delete(())
 
     def changes(self, names: Sequence[Name], snapshot: Snapshot) -> ChangeWait:
-        """Tells of changes in the lines of these names since a snapshot of them."""
+        """Follows changes in the queues of these names since a snapshot of them."""
         spans = [self.records.span(name) for name in names]
         return ChangeWait(self.store, spans, since_at=snapshot.at, spacing_seconds=SPACING_SECONDS)
 

@@ -4,13 +4,13 @@
     a writer sees it in `held` ──► the table's lock, shared: it waits ──► writes ──► its transaction ends
 
 A transaction that scans a table and changes its schema has to find the table unchanged when it commits, and
-beside busy writers it never would. A hold gives it the table for a while. It decides who waits, and nothing
-else: the commit's validation decides what is right, whatever became of the hold.
+among busy writers it never would. A hold gives it the table for a while. It decides who waits, and nothing
+else: correctness rests on the commit's validation, even if the hold is lost.
 
-A hold is a lock as those of rows are: in memory, and a record where other nodes are about. So it ends with
-its transaction or its node's session, and a wait for it is seen in one cycle with waits for rows. Writers
-take no such lock as long as nobody holds the table: `held` says so from memory. It knows a hold of this
-node at once, and one of another node by a watch. Who has not heard of a hold yet writes on, and so do
+A hold is a lock like those of rows: in memory, and a record if there are other nodes. So it ends with its
+transaction or its node's session, and a wait for it is seen in one cycle with waits for rows. Writers take no
+such lock as long as nobody holds the table: `held` says so from memory. It has a hold of this node at once,
+and one of another node by a watch. A writer that has not heard of a hold yet writes on, and so do
 transactions that have written rows of the table before. The holder gives them a moment to end
 (`_await_quiet`), before it reads.
 
@@ -29,7 +29,7 @@ from collections.abc import Callable, Sequence
 from tenure.base.errors import DeadlockDetected, LockNotAvailable, RetryError
 from tenure.base.timestamp import Timestamp, add_seconds, seconds_between
 from tenure.cluster.locks.lock_table import LockMode, LockOwner, Name
-from tenure.cluster.locks.lock_waits import AcquiredLock, How, LockWaits
+from tenure.cluster.locks.lock_waits import AcquiredLock, LockOptions, LockWaits
 from tenure.cluster.sessions.session_records import SessionId
 from tenure.kv.follower import Follower
 from tenure.kv.gaps import Gap
@@ -37,22 +37,23 @@ from tenure.kv.keys import TABLE_LOCKS
 from tenure.kv.snapshot import Snapshot
 
 HOLD_SECONDS = 30.0
-"""For so long writers wait for a hold. A block that scans a table and changes it takes seconds."""
+"""How long writers wait for a hold. A block that scans a table and changes it takes seconds."""
 
 TURN_SECONDS = 5.0
-"""How long a transaction waits to hold a table that another one holds; then it begins without."""
+"""How long a transaction waits to hold a table that another one holds; then it begins without a hold."""
 
 QUIET_SECONDS, QUIET_SECONDS_MAX = 0.03, 1.0
-"""A table that nobody has written to for so long has no writers in flight: a statement takes a few
-milliseconds, and so does the news of a hold. One that does not become quiet is read after the second."""
+"""A table without a write for so long has no writers in flight: a statement takes a few milliseconds, and so
+does the news of a hold. One that does not become quiet is read after the second bound.
+"""
 
 FOLLOW_SECONDS = 1.0
-"""How long one step of `follow` waits for news at most."""
+"""How long one step of `follow` waits for changes at most."""
 
 SPACING_SECONDS = 0.005
-"""Between two looks for holds of other nodes: well below QUIET_SECONDS."""
+"""The time between two looks for holds of other nodes: well below QUIET_SECONDS."""
 
-Acquire = Callable[[LockOwner, Sequence[Name], LockMode, How], AcquiredLock]
+Acquire = Callable[[LockOwner, Sequence[Name], LockMode, LockOptions], AcquiredLock]
 
 
 class TableHolds:
@@ -67,29 +68,29 @@ class TableHolds:
         self._own: dict[int, Timestamp] = {}
         self._others: dict[int, Timestamp] = {}
         self.held: dict[int, Timestamp] = {}
-        """Tables that are held by anybody, and until when writers wait for that; replaced as a whole."""
+        """Tables that any node holds, and until when writers wait for that; replaced as a whole."""
         self._follower = Follower(
             self._store, [self._records.table_span(TABLE_LOCKS)], self._look, spacing_seconds=SPACING_SECONDS
         )
 
     # ── the holder ─────────────────────────────────────────────────────────────────────────────
 
-    def hold(self, owner: LockOwner, tables: Sequence[int], how: How) -> bool:
-        """Holds tables for a transaction that has read nothing yet; False if they are not to be had in time.
+    def hold(self, owner: LockOwner, tables: Sequence[int], options: LockOptions) -> bool:
+        """Holds tables for a transaction that has read nothing yet; False if they cannot be had in time.
 
         The locks are released with all others of the owner; `release` comes before that.
         """
         names = [table_name(table) for table in sorted(tables)]
-        timeout = TURN_SECONDS if how.timeout is None else min(TURN_SECONDS, how.timeout)
+        timeout = TURN_SECONDS if options.timeout is None else min(TURN_SECONDS, options.timeout)
         try:
-            self._acquire(owner, names, LockMode.EXCLUSIVE, how._replace(timeout=timeout))
+            self._acquire(owner, names, LockMode.EXCLUSIVE, options._replace(timeout=timeout))
         except (LockNotAvailable, DeadlockDetected):
             return False
         until_at = add_seconds(self._store.clock.now(), HOLD_SECONDS)
         with self._lock:
             self._own |= dict.fromkeys(tables, until_at)
             self._merge()
-        self._await_quiet(tables, how)
+        self._await_quiet(tables, options)
         return True
 
     def release(self, tables: Sequence[int]) -> None:
@@ -98,7 +99,7 @@ class TableHolds:
                 self._own.pop(table, None)
             self._merge()
 
-    def _await_quiet(self, tables: Sequence[int], how: How) -> None:
+    def _await_quiet(self, tables: Sequence[int], options: LockOptions) -> None:
         store, env = self._store, self._store.env
         until = env.monotonic() + QUIET_SECONDS_MAX
         spans = [store.keyspace.table_span(each) for each in tables]
@@ -106,30 +107,30 @@ class TableHolds:
         try:
             while env.monotonic() < until:
                 change = watch.next(QUIET_SECONDS, changes_only=True)
-                # A gap: so much was written that it was flushed. The end of that is not waited for.
+                # A gap: so much was written that it was flushed. Quiet is not waited for then.
                 if isinstance(change, Gap) or not change.revisions:
                     return
-                how.canceled()
+                options.canceled()
         finally:
             watch.close()
 
     # ── its writers ────────────────────────────────────────────────────────────────────────────
 
     def left_seconds(self, table: int) -> float:
-        """For how long a writer would wait at most; nothing, if the table is not held."""
+        """How long a writer would wait at most; 0 if the table is not held."""
         until_at = self.held.get(table)
         return 0.0 if until_at is None else seconds_between(self._store.clock.now(), until_at)
 
-    def await_end(self, owner: LockOwner, table: int, how: How) -> None:
-        """Returns when the table is no longer held by others, or has been for too long.
+    def await_end(self, owner: LockOwner, table: int, options: LockOptions) -> None:
+        """Returns when the table is no longer held by others, or has been held for too long.
 
-        The owner then has the table's lock, shared: whoever is next to hold the table waits for it.
+        The owner then has the table's lock, shared: the next holder of the table waits for it.
         """
         left_seconds = self.left_seconds(table)
         if left_seconds <= 0:
             return
-        is_shorter = how.timeout is not None and how.timeout <= left_seconds
-        bounded = how if is_shorter else how._replace(timeout=left_seconds)
+        is_shorter = options.timeout is not None and options.timeout <= left_seconds
+        bounded = options if is_shorter else options._replace(timeout=left_seconds)
         try:
             self._acquire(owner, [table_name(table)], LockMode.SHARE, bounded)
         except LockNotAvailable:
@@ -139,7 +140,7 @@ class TableHolds:
     # ── holds of other nodes ───────────────────────────────────────────────────────────────────
 
     def follow(self) -> float:
-        """Learns which tables other nodes hold: one step for a loop."""
+        """Reads which tables other nodes hold: one step for a loop."""
         if not self._follower.step(FOLLOW_SECONDS) and self._is_some_over():
             self._follower.load()
         return 0.0
@@ -161,7 +162,7 @@ class TableHolds:
             self._merge()
 
     def _is_some_over(self) -> bool:
-        """Whether nobody waits any more for something that another node has held."""
+        """Whether a hold of another node no longer delays writers."""
         now_at = self._store.clock.now()
         return any(until_at <= now_at for until_at in self._others.values())
 
@@ -169,7 +170,7 @@ class TableHolds:
         try:
             return self._session().id
         except RetryError:
-            return None  # what it held under its former session, nobody here knows of any more
+            return None  # the holds of its former session are unknown here
 
     def _merge(self) -> None:
         self.held = {

@@ -1,22 +1,21 @@
-"""Who is dead: asked cheaply where a mistake is harmless, and of the store where it is not.
+"""Dead sessions: answered from memory where a mistake is harmless, and from the store where it is not.
 
     is_dead(id)       from memory, in a microsecond; "no" may only mean "not known yet"
-    is_alive(id)      from the store; what it says was so when it looked
+    is_alive(id)      from the store, as of the read
     await_death(id)   returns when the session is gone, and deletes it once it has expired
 
-The dead stay dead, so a death may be remembered for ever; that somebody lives may not. Therefore
-the memory holds deaths alone, and no wait rests on not finding one there: a wait reads the store,
-wakes at the session's expiry, and does the deleting itself, so that nothing hangs on some other
-node's good will. Whoever deletes a session closes its lanes: a commit of the dead that is still
-on its way lands nowhere.
+A dead session stays dead, so a death may be remembered for ever; that a session is alive may not. Therefore
+the memory holds deaths alone, and no wait relies on not finding one there. A wait reads the store, wakes at
+the session's expiry, and deletes the session itself, so that it depends on no other node. The node that
+deletes a session closes its lanes: a commit of the dead node that is still on its way cannot land.
 
     delete the session, note its lanes ──► close the lanes ──► remove the note
                                        any node's `reap` goes on from here
 
-Never the other way round: until it is deleted, a session may turn out to live.
+Never the other way round: until it is deleted, a session may turn out to be alive.
 
-Invariant (I21): "dead" is said only of a session whose existence was found absent.
-Invariant (dead-lanes): a lane is closed before the note that names it goes.
+Invariant (I21): a session is called dead only if its existence record was found absent.
+Invariant (dead-lanes): a lane is closed before the note that names it is deleted.
 
 Walk: `composition.background` runs `follow` and `reap` in loops; jobs and leases call the other three.
 """
@@ -25,23 +24,25 @@ from collections.abc import Callable, Sequence
 
 from tenure.base.errors import RetryError, TooEarly
 from tenure.base.timestamp import Timestamp, seconds_between
-from tenure.cluster.sessions.session_records import Present, SessionId, Sessions
+from tenure.cluster.sessions.session_records import ExistingSession, SessionId, Sessions
 from tenure.kv.follower import ChangeWait, Follower
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.storage.engine import Revision
 
 DEATHS_MAX = 20_000
-"""Deaths remembered; a forgotten one costs a read, nothing else."""
+"""Deaths remembered; a forgotten one only costs a read."""
 
 PAUSE_SECONDS = 0.05
-"""Between two tries to delete a session that has expired by this node's clock, but not by the store's."""
+"""The pause between two attempts to delete a session that has expired by this node's clock, but not by the
+store's.
+"""
 
 SPACING_SECONDS = 0.1
-"""Between two looks for deaths while others commit: what is learnt here saves reads and decides nothing."""
+"""The time between two looks for deaths while others commit: the result saves reads and decides nothing."""
 
 FOLLOW_SECONDS = 1.0
-"""How long one step of `follow` waits for news at most."""
+"""How long one step of `follow` waits for changes at most."""
 
 
 class Deaths:
@@ -50,7 +51,7 @@ class Deaths:
         self._sessions = sessions
         self._dead: dict[SessionId, None] = {}
         self.on_death: Callable[[], None] = lambda: None
-        """Called after `follow` has learnt of a death, or may have missed one."""
+        """Called after `follow` has read of a death, or may have missed one."""
         self._lock = store.env.lock()
         self._follower = Follower(
             store, [sessions.span()], self._load, self._apply, spacing_seconds=SPACING_SECONDS
@@ -58,11 +59,11 @@ class Deaths:
         self._follower.load()
 
     def is_dead(self, session: SessionId) -> bool:
-        """Whether it is known here to be dead; if not, nothing is said."""
+        """Whether it is known here to be dead; False proves nothing."""
         return session in self._dead
 
     def is_alive(self, session: SessionId) -> bool:
-        """Whether it exists, expired or not, by the store's own word."""
+        """Whether it exists in the store, expired or not."""
         return session not in self._dead and self._find(session) is not None
 
     def await_death(self, session: SessionId, *, timeout: float | None = None) -> bool:
@@ -109,13 +110,13 @@ class Deaths:
         return True
 
     def _close_lanes(self, session: SessionId, lanes: tuple[bytes, ...]) -> None:
-        """Does what is left to do for a dead session; again, or by two at once, is harmless."""
+        """Closes a dead session's lanes and deletes the note; may be repeated, also by two nodes at once."""
         for lane in lanes:
             self._store.engine.close_lane(lane)
         self._store.transact(lambda txn: self._sessions.forget_lanes(txn, session))
 
     def reap(self) -> None:
-        """Deletes what has expired and nobody waits for, and ends burials that were broken off.
+        """Deletes expired sessions that nobody waits for, and completes burials that were interrupted.
 
         A slow step for a loop.
         """
@@ -128,17 +129,17 @@ class Deaths:
                 self.bury(present.id)
 
     def expiry(self, session: SessionId) -> Timestamp | None:
-        """When it may be deleted, as things stand; None if it is dead."""
+        """When it may be deleted, as of now; None if it is dead."""
         present = None if session in self._dead else self._find(session)
         return None if present is None else present.expires_at
 
     def follow(self) -> float:
-        """Learns of deaths as they happen: one step for a loop."""
+        """Reads of deaths as they happen: one step for a loop."""
         self._follower.step(FOLLOW_SECONDS)
         return 0.0
 
     def _load(self, snapshot: Snapshot) -> None:
-        """Deaths before this are not remembered here; those who act on deaths look for themselves."""
+        """Earlier deaths are not remembered here; code that acts on deaths reads the store itself."""
         self.on_death()
 
     def _apply(self, revisions: Sequence[Revision]) -> None:
@@ -148,7 +149,7 @@ class Deaths:
         if deaths:
             self.on_death()
 
-    def _find(self, session: SessionId) -> Present | None:
+    def _find(self, session: SessionId) -> ExistingSession | None:
         # A transaction, because it starts over by itself if history is collected between its reads.
         present = self._store.transact(lambda txn: self._sessions.find(txn, session))
         if present is None:

@@ -3,20 +3,20 @@
     step():  no session ──► create ──► session ──► heartbeat ──► heartbeat ...
                                           │
                               found gone or frozen, or expired while the
-                              store is away: `done` is set, all that hangs
+                              store is away: `done` is set, all that depends
                               on it is dropped, a new one is made
 
-`expires_at` is the expiration as last acknowledged by the store, of this very session, and zero
-once it is done. A transaction that commits below it, or observes the session, knows that what
-was claimed under the session is still held.
+`expires_at` is the last expiration of this very session that the store acknowledged, and zero once the
+session is done. A transaction that commits below it, or observes the session, knows that the session's claims
+are still held.
 
-A heartbeat that fails for want of a store changes nothing until the session expires: it lives on,
-and the next step tries again. After its expiry others may have deleted it and taken over what was
-claimed under it, and a node that cannot ask must not go on as if they had not: it gives the session
-up. One that finds its expired session still there goes on under it.
+A heartbeat that fails because the store is away changes nothing until the session expires: the next step
+tries again. After the expiry others may have deleted the session and taken over its claims, and a node that
+cannot check must not go on as if they had not: it gives the session up. A node that finds its expired session
+still there goes on under it.
 
-No step waits for ever: each commit here has a deadline, after which its outcome is not waited for.
-Nothing hangs on the outcome of a heartbeat until it is acknowledged, and the next one overtakes it.
+No step waits for ever: each commit here has a deadline, after which its outcome is not waited for. Nothing
+depends on a heartbeat until it is acknowledged, and the next one overtakes it.
 
 Invariant (I13): `expires_at` is never above what a committed and acknowledged heartbeat of the
 same epoch wrote.
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 
 class NodeSession:
-    """One session of this node; others know it by its id alone."""
+    """One session of this node; other nodes know only its id."""
 
     def __init__(self, sessions: Sessions, id: SessionId, expires_at: Timestamp, env: Env) -> None:
         self._sessions = sessions
@@ -64,12 +64,12 @@ class NodeSession:
         self._sessions.observe(txn, self.id)
 
     def acknowledged(self, expires_at: Timestamp) -> None:
-        """A heartbeat was committed; acknowledgements may come out of order."""
+        """Called when a heartbeat was committed; acknowledgements may come out of order."""
         self._expires_at = max(self._expires_at, expires_at)
 
 
 class NodeLiveness(Protocol):
-    """How a node is alive: by a session, or as version 1 is."""
+    """How a node is alive: by a session, or as in version 1."""
 
     def session(self) -> NodeSession: ...
 
@@ -105,19 +105,21 @@ class Liveness:
         self._has = tuple(has)
         self._lifeline = lifeline
         self._join = join
-        """Asked in the transaction that makes a session: may this node be part of the cluster?"""
+        """Called in the transaction that makes a session: raises if this node may not be part of the
+        cluster.
+        """
         self._beside = beside
-        """What each heartbeat of this instance writes besides, for nodes of an older version."""
+        """Additional writes of each heartbeat, for nodes of an older version."""
         self._on_lost = on_lost
         self._started_at = store.clock.now()
         self._session: NodeSession | None = None
         self._released = False
         self._named_lanes: tuple[bytes, ...] = ()
-        """Those that the last session names: the node that deletes the session closes them."""
+        """The lanes that the last session names: the node that deletes the session closes them."""
         self._doubtful_lanes: tuple[bytes, ...] = ()
-        """Those of a session that may have come to be, or may yet, until they are closed."""
+        """Lanes of a session that may exist or may still be created, until they are closed."""
         self._least_pause = 1 - JITTER
-        """The shortest the next pause may be, as a part of the interval."""
+        """The least fraction of the interval that the next pause takes."""
 
     def session(self) -> NodeSession:
         """The node's current session; SessionLost while it has none."""
@@ -127,7 +129,7 @@ class Liveness:
         return session
 
     def announce(self, address: str) -> None:
-        """Says where the node is reached, once it is; its next sessions say so from the start."""
+        """Publishes the node's address; its next sessions contain it from the start."""
         self._address = address
         instance = self.session().id.instance
         self._store.transact(lambda txn: self._sessions.set_address(txn, instance, address))
@@ -191,7 +193,9 @@ class Liveness:
         return NodeSession(self._sessions, session, add_seconds(epoch_at, ttl_seconds), self._store.env)
 
     def _use_fresh_lanes(self) -> None:
-        """Each session has lanes of its own; of one that may yet come to be, they are closed first."""
+        """Gives each session lanes of its own; those of a session that may still be created are closed
+        first.
+        """
         for lane in self._doubtful_lanes:
             self._store.engine.close_lane(lane)
         if not {*self._store.lanes()}.isdisjoint(self._named_lanes + self._doubtful_lanes):
@@ -201,7 +205,7 @@ class Liveness:
     def _beat(self, session: NodeSession) -> float:
         ttl_seconds = self._settings()[LIVENESS_TTL]
         txn = self._store.begin(urgent=True)
-        # One that is stuck for longer than it could help must not land later.
+        # A heartbeat that is stuck for too long to be useful must not land later.
         txn.deadline_at = add_seconds(self._store.clock.now(), ttl_seconds)
         try:
             self._sessions.extend(txn, session.id, ttl_seconds=ttl_seconds)
@@ -217,12 +221,12 @@ class Liveness:
         return self._pause()
 
     def _pause(self) -> float:
-        """The heartbeat's interval with some jitter; nodes started together part at the first one."""
+        """The heartbeat's interval with some jitter; nodes started together diverge at the first one."""
         least, self._least_pause = self._least_pause, 1 - JITTER
         return self._settings()[LIVENESS_HEARTBEAT] * self._store.env.rng.uniform(least, 1 + JITTER)
 
     def drain(self) -> None:
-        """Lets others see that this node is going; its session lives on until `release`."""
+        """Publishes that this node is stopping; its session lives on until `release`."""
         session = self._session
         if session is not None and not session.done.is_set():
             self._store.transact(lambda txn: self._sessions.mark_draining(txn, session.id))

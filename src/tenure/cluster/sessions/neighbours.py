@@ -1,7 +1,7 @@
-"""Whether other nodes are about: asked often, so answered from memory.
+"""Whether there are other nodes: asked often, so answered from memory.
 
-What it says may be a moment old. So it serves where a mistake costs work and no more: a node that is
-alone spares itself what only others would look at.
+The answer may be a moment old. So it serves where a mistake only costs work: a node that is alone skips
+writes that only other nodes would read.
 
 Walk: `composition.background` runs `follow` in a loop; `composition.cluster_layer` hands `is_alone` to the
 row locks.
@@ -18,10 +18,10 @@ from tenure.kv.store import Store
 from tenure.storage.engine import Revision
 
 SPACING_SECONDS = 0.1
-"""Between two looks while others commit: nodes come and go seldom."""
+"""The time between two looks while others commit: nodes come and go seldom."""
 
 FOLLOW_SECONDS = 1.0
-"""How long one step of `follow` waits for news at most."""
+"""How long one step of `follow` waits for changes at most."""
 
 
 class Neighbours:
@@ -35,7 +35,7 @@ class Neighbours:
         self._follower.load()
 
     def is_alone(self) -> bool:
-        """Whether no session but this node's own is known to be there, as of a moment ago."""
+        """Whether no session but this node's own existed a moment ago."""
         present = self._present
         if len(present) != 1:
             return not present
@@ -45,7 +45,7 @@ class Neighbours:
             return False
 
     def follow(self) -> float:
-        """Learns who comes and goes: one step for a loop."""
+        """Reads which nodes come and go: one step for a loop."""
         self._follower.step(FOLLOW_SECONDS)
         return 0.0
 

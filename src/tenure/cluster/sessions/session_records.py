@@ -3,27 +3,26 @@
     existence    (instance, epoch)                 written once, deleted once; observers read it
     expiration   (instance, epoch) -> expires_at   heartbeats write it; a deleter reads it
     freeze       (instance, epoch)                 a mark that no heartbeat may pass
-    dead lanes   (instance, epoch) -> lanes        what is left of the dead, until its lanes are closed
-    instance     id -> address, epoch, version ... what `system.sql_instances` shows
+    dead lanes   (instance, epoch) -> lanes        lanes of the dead that may still be open
+    instance     id -> address, epoch, version ... shown by `system.sql_instances`
 
     made ──────► present ──────► expired ──────► deleted
                  heartbeats        still           for ever: nothing writes
                  move the expiry   observable      under this id again
 
-A session is (instance id, epoch); the epoch is the commit timestamp of the session's insert, so
-it never repeats. Until its first heartbeat it expires one ttl after its epoch. Existence and
-expiration are two keys so that a transaction that observes the session does not conflict with
-its heartbeats, however long it runs.
+A session is (instance id, epoch); the epoch is the commit timestamp of the session's insert, so it never
+repeats. Until its first heartbeat it expires one ttl after its epoch. Existence and expiration are two keys
+so that a transaction that observes the session does not conflict with its heartbeats, even if it runs long.
 
-Lanes are rows of the engine, not keys, so no transaction can close them. The one that deletes a
-session writes down its lanes instead; the note goes when they are closed. Whoever dies in between
-leaves the note, and the slow step of any node goes on from there.
+Lanes are rows of the engine, not keys, so no transaction can close them. The one that deletes a session
+writes a note of its lanes instead; the note is deleted when they are closed. A node that dies in between
+leaves the note, and the slow step of any node continues from there.
 
 Invariant (I14): an expiration never falls, and a frozen session's never grows again.
 Invariant (I20): a session that was deleted is never written again.
-Invariant (I21): only its deletion makes a session dead, and others delete it only in a
-transaction that commits after its expiration. Whoever has proved that its process is dead is not one
-of the others: it speaks for the dead (`cluster.sessions.reaped_sessions`).
+Invariant (I21): only its deletion makes a session dead, and others delete it only in a transaction that
+commits after its expiration. A process that has proved the death of the session's process is not one of the
+others: it acts for the dead (`cluster.sessions.reaped_sessions`).
 Invariant (dead-lanes): a lane that a session has named is named by that session or by a note,
 until it is closed.
 
@@ -44,7 +43,7 @@ from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.lifelines import Lifeline
 
 INSTANCES_SEARCHED = 16
-"""How many instance ids are looked through for a gap: a cluster with fewer nodes keeps its ids small."""
+"""How many instance ids are searched for a gap: a cluster with fewer nodes keeps its ids small."""
 
 
 class SessionId(NamedTuple):
@@ -59,7 +58,7 @@ class SessionId(NamedTuple):
 
 
 def parse_session_id(data: bytes) -> SessionId | None:
-    """Reads an id back; None if it has not the shape of one, and so names no session."""
+    """Reads an id back; None if it does not have the shape of one, and so names no session."""
     try:
         instance, epoch_at = decode(data)
     except (CorruptData, ValueError):
@@ -74,11 +73,11 @@ class Existence(Record, frozen=True):
     instance: int
     epoch_at: Timestamp
     ttl_seconds: float
-    """How long it lives without a single heartbeat."""
+    """How long it lives without a heartbeat."""
     lanes: tuple[bytes, ...]
-    """The node's lanes to the engine: closed when the session is gone, so nothing can land late."""
+    """The node's lanes to the engine: closed when the session is gone, so that no commit can land late."""
     lifeline: Lifeline | None = None
-    """By what the death of the node's process can be proved, if it can."""
+    """The file that proves the death of the node's process, if there is one."""
 
 
 class Expiration(Record, frozen=True):
@@ -107,10 +106,10 @@ class Instance(Record, frozen=True):
     version: int
     draining: bool = False
     has: tuple[str, ...] = ()
-    """What it has that some jobs need."""
+    """The node's resources that some jobs need."""
 
 
-class Present(NamedTuple):
+class ExistingSession(NamedTuple):
     """A session that exists, as a reader finds it."""
 
     id: SessionId
@@ -131,11 +130,11 @@ class Sessions:
         self.instances = Records(keyspace, INSTANCES, Instance, key=("id",))
 
     def span(self) -> Span:
-        """Where existence is kept: what a watch for deaths looks at."""
+        """The span of the existence records, which a watch for deaths follows."""
         return self._existence.span()
 
     def id_of(self, key: bytes) -> SessionId:
-        """The session whose existence is kept under this key."""
+        """The session whose existence record has this key."""
         instance, epoch_at = decode(key[HEAD_BYTES:])
         assert isinstance(instance, int) and isinstance(epoch_at, At)
         return SessionId(instance, int(epoch_at))
@@ -155,7 +154,7 @@ class Sessions:
     ) -> int:
         """Makes a session and its instance; returns the instance id. The commit timestamp is its epoch.
 
-        `wanted` is the id the node had before, taken again if no session has it.
+        `wanted` is the id that the node had before, reused if no session has it.
         """
         instance = self.free_instance(txn, wanted)
         self._existence.put(txn, Existence(instance, ZERO_AT, ttl_seconds, lanes, lifeline), stamp="epoch_at")
@@ -164,17 +163,17 @@ class Sessions:
         return instance
 
     def set_address(self, txn: Transaction, instance: int, address: str) -> None:
-        """Says where an instance is reached."""
+        """Publishes the address of an instance."""
         found = self.instances.get(txn, instance)
         if found is None:
             raise SessionLost(f"instance {instance} is gone")
         self.instances.put(txn, replace(found, address=address))
 
     def free_instance(self, txn: Transaction, wanted: int | None = None) -> int:
-        """An instance id that nobody has: `wanted` if it is free, else a gap near the start, else the next.
+        """A free instance id: `wanted` if it is free, else a gap near the start, else the next.
 
-        Every session has its instance's record, so those alone are asked; what was read is checked
-        at the commit, so that two who start at once do not both get one id.
+        Every session has its instance's record, so only those are read. The reads are validated at the
+        commit, so that two nodes that start at once do not both get one id.
         """
         if wanted is not None and self.instances.get(txn, wanted) is None:
             return wanted
@@ -190,11 +189,11 @@ class Sessions:
     def extend(self, txn: Transaction, session: SessionId, *, ttl_seconds: float) -> None:
         """Moves the expiration to the commit timestamp + ttl; SessionLost if it may not be moved.
 
-        A ttl that was lowered must not make the expiration fall: the commit then fails as too
-        early, and the old expiration, further away, stands.
+        If the ttl was lowered, the expiration must not fall: the commit then fails as too early, and the old,
+        later expiration stays.
 
-        The expiration is deleted with the existence, so from the first heartbeat on it stands for
-        both: a session deleted meanwhile fails the commit either way.
+        The expiration is deleted with the existence, so from the first heartbeat on reading it covers both: a
+        session deleted meanwhile fails the commit either way.
         """
         stored = self._expiration.get(txn, *session) or self.find(txn, session)
         if stored is None:
@@ -211,15 +210,15 @@ class Sessions:
             raise SessionLost(f"session {session} is gone")
 
     def freeze(self, txn: Transaction, session: SessionId, reason: str) -> None:
-        """Lets no further heartbeat pass: within one ttl the session dies the ordinary way."""
+        """Lets no further heartbeat pass: within one ttl the session expires in the ordinary way."""
         if self._existence.get(txn, *session) is not None:
             self._freeze.put(txn, Freeze(session.instance, session.epoch_at, reason))
 
-    def delete_expired(self, txn: Transaction, session: SessionId) -> Present | None:
-        """Deletes another's session in a transaction that commits after its expiration, or not at all.
+    def delete_expired(self, txn: Transaction, session: SessionId) -> ExistingSession | None:
+        """Deletes another node's session in a transaction that commits after its expiration, or not at all.
 
-        Returns what was deleted, None if it is gone already. The commit fails as too early if the
-        session has not expired.
+        Returns the deleted session, None if it is gone already. The commit fails as too early if the session
+        has not expired.
         """
         present = self.find(txn, session)
         if present is not None:
@@ -228,8 +227,8 @@ class Sessions:
         return present
 
     def release(self, txn: Transaction, session: SessionId) -> None:
-        """Deletes one's own session, or that of a process one has reaped: only when nothing is left that was
-        done under it.
+        """Deletes the node's own session, or that of a reaped process: only when nothing done under it is
+        left.
         """
         existence = self._existence.get(txn, *session)
         if existence is not None:
@@ -240,25 +239,25 @@ class Sessions:
         if instance is not None and instance.epoch_at == session.epoch_at:
             self.instances.put(txn, replace(instance, draining=True))
 
-    def find(self, txn: Transaction | Snapshot, session: SessionId) -> Present | None:
+    def find(self, txn: Transaction | Snapshot, session: SessionId) -> ExistingSession | None:
         existence = self._existence.get(txn, *session)
         if existence is None:
             return None
         expiration = self._expiration.get(txn, *session)
         return _present(existence, expiration)
 
-    def list(self, txn: Transaction | Snapshot) -> Iterator[Present]:
+    def list(self, txn: Transaction | Snapshot) -> Iterator[ExistingSession]:
         expirations = {(each.instance, each.epoch_at): each for each in self._expiration.scan(txn)}
         for existence in self._existence.scan(txn):
             yield _present(existence, expirations.get((existence.instance, existence.epoch_at)))
 
     def dead_lanes(self, txn: Transaction | Snapshot) -> Iterator[tuple[SessionId, tuple[bytes, ...]]]:
-        """The dead whose lanes may still be open."""
+        """The dead sessions whose lanes may still be open."""
         for each in self._dead_lanes.scan(txn):
             yield SessionId(each.instance, each.epoch_at), each.lanes
 
     def forget_lanes(self, txn: Transaction, session: SessionId) -> None:
-        """Removes the note of a dead session's lanes: only when they are closed."""
+        """Deletes the note of a dead session's lanes: only when they are closed."""
         if self._dead_lanes.get(txn, *session) is not None:
             self._dead_lanes.delete(txn, *session)
 
@@ -273,10 +272,10 @@ class Sessions:
             self.instances.delete(txn, session.instance)
 
 
-def _present(existence: Existence, expiration: Expiration | None) -> Present:
+def _present(existence: Existence, expiration: Expiration | None) -> ExistingSession:
     session = SessionId(existence.instance, existence.epoch_at)
     if expiration is None:
         expires_at = add_seconds(session.epoch_at, existence.ttl_seconds)
     else:
         expires_at = expiration.expires_at
-    return Present(session, expires_at, existence.lanes, existence.lifeline)
+    return ExistingSession(session, expires_at, existence.lanes, existence.lifeline)

@@ -1,21 +1,20 @@
-"""The cluster's version: which nodes may run together, and what they may rely on.
+"""The cluster's version: which nodes may run together, and which features they may use.
 
     program   the version that a process is built as: PROGRAM, or the older one it was told to be
-    cluster   the setting `version` in the store: what every node of the cluster understands
+    cluster   the setting `version` in the store: what every node of the cluster supports
 
-Programs one version apart run together. While the cluster's version is lower than a program's,
-the cluster is not finalized and the newer nodes keep doing what the older ones need. Setting
-`version` finalizes; it is refused while an instance of an older version is there, and from then
-on such an instance cannot join. Both read and write the same records in their transactions, so
-there is no moment in between.
+Programs one version apart run together. While the cluster's version is lower than a program's, the cluster is
+not finalized and the newer nodes keep doing what the older ones need. Setting `version` finalizes; it is
+refused while an instance of an older version exists, and from then on such an instance cannot join. Both
+transactions read and write the same records, so they cannot interleave.
 
     version   since it, nodes ...
     1         hold jobs by instance id, which lives by heartbeats of its own, and lease descriptors one
               by one, for some minutes: all of it is in `version_one`
     2         hold jobs by node sessions, and lease the whole catalog under one (`catalog.leases.node_leases`)
 
-Invariant (version-join): no instance that is older than the cluster's version joins, and the
-version is not raised past an instance that is there.
+Invariant (version-join): no instance that is older than the cluster's version joins, and the version is not
+raised past an existing instance.
 
 Walk: `liveness` calls `join` in the transaction that makes its session; SET calls `finalize`.
 """
@@ -33,7 +32,7 @@ PROGRAM = 2
 """The version of this program."""
 
 OLDEST = 1
-"""The oldest version it can still be told to be, and share a cluster with."""
+"""The oldest version that it can emulate and share a cluster with."""
 
 
 class Versions:
@@ -42,16 +41,18 @@ class Versions:
         self._sessions = sessions
 
     def cluster(self, txn: Transaction | Snapshot) -> int | None:
-        """The cluster's version; None of a store that nobody has joined yet."""
+        """The cluster's version; None for a store that no node has joined yet."""
         stored = self._settings.get(txn, VERSION.name)
         return None if stored is None else VERSION.parse(stored.text)
 
     def is_finalized(self, txn: Transaction | Snapshot) -> bool:
-        """Whether no node of an older version is or can be there; once true it stays true."""
+        """Whether no node of an older version exists or can join; once true it stays true."""
         return (self.cluster(txn) or OLDEST) >= PROGRAM
 
     def join(self, txn: Transaction, program: int) -> None:
-        """Lets a node in if the cluster's version allows; the first node gives the cluster its own."""
+        """Admits a node if the cluster's version allows; the first node sets the cluster's version to its
+        own.
+        """
         cluster = self.cluster(txn)
         if cluster is None:
             self._settings.put(txn, StoredSetting(VERSION.name, VERSION.render(program)))
@@ -68,7 +69,7 @@ class Versions:
             )
 
     def finalize(self, txn: Transaction, version: int) -> None:
-        """Raises the cluster's version; refused while an instance of an older one is there."""
+        """Raises the cluster's version; refused while an instance of an older one exists."""
         cluster = self.cluster(txn)
         if cluster is not None and version < cluster:
             raise OlderInstances(f"the cluster has version {cluster} and cannot go back to {version}")

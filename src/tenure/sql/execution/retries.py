@@ -21,7 +21,7 @@ from contextlib import contextmanager
 
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors.definitions import Table
-from tenure.cluster.locks.lock_waits import How
+from tenure.cluster.locks.lock_waits import LockOptions
 from tenure.sql.session.answers import NotShort
 from tenure.sql.session.block import Block
 from tenure.sql.session.session_state import SessionState
@@ -63,7 +63,7 @@ class Retries:
         owner = session.locks.owner_in(block)
         timeout, check = session.variables.seconds("lock_timeout"), session.interrupts.check_time
         try:
-            holds.hold(owner, wanted, How(timeout=timeout, canceled=check))
+            holds.hold(owner, wanted, LockOptions(timeout=timeout, canceled=check))
         except BaseException:
             block.close()
             raise

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tenure.base.errors import RetryError
-from tenure.cluster.locks.lock_waits import CANCEL_SECONDS, How
+from tenure.cluster.locks.lock_waits import CANCEL_SECONDS, LockOptions
 from tenure.sql.session.block import Block
 from tenure.sql.session.session_state import SessionState
 
@@ -46,11 +46,13 @@ class LockWait:
 
 
 @contextmanager
-def waiting(session: SessionState, block: Block, *, what: str = "row") -> Iterator[How]:
+def waiting(session: SessionState, block: Block, *, what: str = "row") -> Iterator[LockOptions]:
     """How a block asks for a lock: as its session says, with its pins given up if that takes long."""
     lock_wait = LockWait(session, block)
     try:
-        yield How(timeout=session.variables.seconds("lock_timeout"), canceled=lock_wait.check, what=what)
+        yield LockOptions(
+            timeout=session.variables.seconds("lock_timeout"), canceled=lock_wait.check, what=what
+        )
     except BaseException:
         try:
             lock_wait.end()
