@@ -60,6 +60,12 @@ class StoreReads:
         self.read_ahead(keys)
         return self.ahead.take_all(keys)
 
+    def is_empty(self, span: Span) -> bool:
+        """Whether a span of one index is known to hold no row after a look at its first key."""
+        asked = self._engine, self._keyspace, self._bases, span, self._asked_at, 1
+        page = next(bases.pages(*asked, self._accepting(ZERO_AT), reverse=False))
+        return page.answered == span and not page.rows
+
     def scan(
         self,
         span: Span,

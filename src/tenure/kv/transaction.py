@@ -32,7 +32,7 @@ by them before it undid its writes.
 Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit`, or `submit` and `finish` -> `kv.commits`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from tenure.base.errors import RetryError, TenureError
 from tenure.base.interruptible import Check, unchecked
@@ -142,6 +142,16 @@ class Transaction:
         assert self.state is TransactionState.OPEN, "the transaction is over"
         self._reads.points.update(dict.fromkeys(keys))
         return self._store.get_many(keys)
+
+    def are_absent(self, keys: Collection[bytes]) -> bool:
+        """Whether none of some keys of one index has a row; they count as read."""
+        if keys and self._is_alone and self._writes.keys().isdisjoint(keys):
+            assert self.state is TransactionState.OPEN, "the transaction is over"
+            # Mostly nothing lies between them at all, which one look tells.
+            if self._store.is_empty(Span(min(keys), max(keys) + b"\0")):
+                self._reads.points.update(dict.fromkeys(keys))
+                return True
+        return not any(value is not None for value in self.get_many(list(keys)))
 
     def scan(
         self,

@@ -26,7 +26,7 @@ Walk: the schema changer's job calls these with `Store.transact`, under its fenc
 `TableWriter.fill`.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeVar
 
 from tenure.base.errors import NotNullViolation, UniqueViolation
@@ -35,7 +35,7 @@ from tenure.kv.keys import Keyspace, Span
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import key_text
 from tenure.table.compiled_index import CompiledIndex
-from tenure.table.entry_makers import MakeEntry, entry_maker
+from tenure.table.entry_makers import MakeEntries, Values, entry_maker
 from tenure.table.foreign_keys import Tables
 from tenure.table.read import Source, at
 from tenure.table.rows import IndexEntry, Layout, Row, check_length, fits
@@ -128,12 +128,15 @@ def _add(txn: Transaction, layout: Layout, index: CompiledIndex, context: Contex
 
 
 def _add_made(
-    txn: Transaction, layout: Layout, index: CompiledIndex, make: MakeEntry, keys: list[bytes]
+    txn: Transaction, layout: Layout, index: CompiledIndex, make: MakeEntries, keys: list[bytes]
 ) -> int:
     """The same where rows need not be taken apart, but for those that something is in the way of."""
-    txn.read_ahead(keys)
-    stored = [(key, value) for key in keys if (value := txn.get(key)) is not None]
-    made = [make(key, value) for key, value in stored]
+    found = zip(keys, txn.get_many(keys), strict=True)
+    stored = [(key, value) for key, value in found if value is not None]
+    made = list(make(stored)) if stored else []
+    if _is_clear(txn, index, made):
+        txn.put_all(entry for entry, _ in made)
+        return len(made)
     txn.read_ahead(entry.key for entry, _ in made if fits(entry))
     added = 0
     for (key, value), (entry, values) in zip(stored, made, strict=True):
@@ -146,6 +149,16 @@ def _add_made(
                 continue
         added += _add_one(txn, layout, index, layout.row(layout.primary, key, value), entry)
     return added
+
+
+def _is_clear(txn: Transaction, index: CompiledIndex, made: Sequence[tuple[IndexEntry, Values]]) -> bool:
+    """Whether all of these entries can be added, and nothing is in the way of any."""
+    keys = {entry.key for entry, _ in made}
+    if len(keys) < len(made) or not all(fits(entry) for entry, _ in made):
+        return False
+    if index.is_primary and any(None in values for _, values in made):
+        return False
+    return txn.are_absent(keys)
 
 
 def _add_one(txn: Transaction, layout: Layout, index: CompiledIndex, row: Row, entry: IndexEntry) -> int:

@@ -41,9 +41,7 @@ def insert_block(
     if any(None in columns[id] for id in needed):
         return False
     keys = layout.primary.keys(columns)
-    if max(map(len, keys)) > KEY_BYTES_MAX or len(set(keys)) < rows:
-        return False
-    if any(stored is not None for stored in txn.get_many(keys)):
+    if max(map(len, keys)) > KEY_BYTES_MAX or len(set(keys)) < rows or not txn.are_absent(keys):
         return False
     txn.put_all(zip(keys, layout.packed_columns(columns), strict=True))
     return True

@@ -1,33 +1,36 @@
 """Entries of an index straight from the stored rows of the primary one: what is not needed is not made.
 
     make = entry_maker(layout, index)       once per table version and index
-    make(key, value)                        the index's entry for that row, and the values of its columns
+    make([(key, value), ...])               the index's entries for those rows, and the values of its columns
 
 An entry of a secondary index needs the index's own columns; of a new primary index it needs those, and all
 others packed as they are. `Layout.row` and `Layout.entry` take a row apart and put it together again, which
-costs several times as much.
+costs several times as much. The keys of many rows are made together, column by column.
 
 Invariant (maker-same): a maker gives, byte for byte, what `Layout.entry` gives for `Layout.row`.
 
 Walk: `table.backfill` fills indexes with these; `table.validate` proves them with `key_maker`.
 """
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from tenure.expr.types.datatype import Datum
 from tenure.storage.engine import HEAD_BYTES
+from tenure.table.columns import CompiledColumn
 from tenure.table.compiled_index import CompiledIndex
 from tenure.table.packing import pack
 from tenure.table.readers import FORMAT, body, key_elements
 from tenure.table.rows import IndexEntry, Layout
 
 Values: TypeAlias = tuple[Datum, ...]
-MakeEntry: TypeAlias = Callable[[bytes, bytes], tuple[IndexEntry, Values]]
-MakeKey: TypeAlias = Callable[[bytes, bytes], tuple[bytes, Values]]
+Stored: TypeAlias = Sequence[tuple[bytes, bytes]]
+"""Keys and values of rows, as the primary index has them."""
+MakeEntries: TypeAlias = Callable[[Stored], Iterable[tuple[IndexEntry, Values]]]
+MakeKeys: TypeAlias = Callable[[Stored], Iterable[tuple[bytes, Values]]]
 
 
-def entry_maker(layout: Layout, index: CompiledIndex) -> MakeEntry | None:
+def entry_maker(layout: Layout, index: CompiledIndex) -> MakeEntries | None:
     """None if only the whole row tells: the index has a condition, or points into another primary one."""
     if index.predicate is not None or index is layout.primary:
         return None
@@ -36,56 +39,93 @@ def entry_maker(layout: Layout, index: CompiledIndex) -> MakeEntry | None:
     return _secondary_maker(layout, index) if index.primary == layout.primary.id else None
 
 
-def key_maker(layout: Layout, index: CompiledIndex) -> MakeKey | None:
+def key_maker(layout: Layout, index: CompiledIndex) -> MakeKeys | None:
     """The same for the keys of a unique index alone, as they are where none of the values is NULL."""
     if index.predicate is not None or not index.is_unique:
         return None
-    read, prefix = layout.reader(layout.primary, index.columns), index.prefix
+    read, columns = layout.reader(layout.primary, index.columns), index.columns
 
-    def make(key: bytes, value: bytes) -> tuple[bytes, Values]:
-        values = read(key, value)
-        return prefix(values), values
-
-    return make
-
-
-def _secondary_maker(layout: Layout, index: CompiledIndex) -> MakeEntry:
-    read, prefix, is_unique = layout.reader(layout.primary, index.columns), index.prefix, index.is_unique
-
-    def make(key: bytes, value: bytes) -> tuple[IndexEntry, Values]:
-        values = read(key, value)
-        stem, primary = prefix(values), key[HEAD_BYTES:]
-        if not is_unique:
-            return IndexEntry(stem + primary, FORMAT), values
-        return IndexEntry(stem + primary if None in values else stem, FORMAT + primary), values
+    def make(stored: Stored) -> Iterable[tuple[bytes, Values]]:
+        rows = [read(key, value) for key, value in stored]
+        return zip(index.keys(dict(zip(columns, zip(*rows, strict=True), strict=False))), rows, strict=True)
 
     return make
 
 
-def _primary_maker(layout: Layout, index: CompiledIndex) -> MakeEntry:
-    former, columns = layout.primary, layout.columns
-    read, prefix, size = layout.reader(former, index.columns), index.prefix, len(former.parts)
+def _secondary_maker(layout: Layout, index: CompiledIndex) -> MakeEntries:
+    read, columns, is_unique = layout.reader(layout.primary, index.columns), index.columns, index.is_unique
+
+    def make(stored: Stored) -> Iterable[tuple[IndexEntry, Values]]:
+        rows = [read(key, value) for key, value in stored]
+        stems = index.keys(dict(zip(columns, zip(*rows, strict=True), strict=False)))
+        for (key, _), stem, values in zip(stored, stems, rows, strict=True):
+            primary = key[HEAD_BYTES:]
+            if not is_unique:
+                yield IndexEntry(stem + primary, FORMAT), values
+            else:
+                yield IndexEntry(stem + primary if None in values else stem, FORMAT + primary), values
+
+    return make
+
+
+def _primary_maker(layout: Layout, index: CompiledIndex) -> MakeEntries:
+    former = layout.primary
     places = {kept.id: place for place, (kept, _) in enumerate(former.parts) if kept.id in former.in_key}
-    copied = [
-        (id, places.get(id), kept)
-        for id, kept in columns.items()
-        if kept.is_written and id not in index.in_key
-    ]
+    written = [kept for kept in layout.columns.values() if kept.is_written and kept.id not in index.in_key]
 
-    def make(key: bytes, value: bytes) -> tuple[IndexEntry, Values]:
-        packed = body(value)
-        elements = key_elements(key, size)
-        entry = {id: each for id, each in packed.items() if id not in columns}
-        for id, place, kept in copied:
-            if place is not None:
-                copy = kept.type.pack(kept.from_key(elements[place]))
+    def make(stored: Stored) -> Iterable[tuple[IndexEntry, Values]]:
+        elements = [key_elements(key, len(former.parts)) for key, _ in stored]
+        bodies = [body(value) for _, value in stored]
+        columns = {kept.id: _read(kept, places.get(kept.id), elements, bodies) for kept, _ in index.parts}
+        copied = [_Copied(kept, _from_key(kept, places.get(kept.id), elements)) for kept in written]
+        packed = _packed(bodies, copied, layout.columns)
+        entries = map(IndexEntry, index.keys(columns), packed)
+        return zip(entries, zip(*(columns[id] for id in index.columns), strict=True), strict=True)
+
+    return make
+
+
+class _Copied(NamedTuple):
+    """A column that a new primary index has in its values."""
+
+    column: CompiledColumn
+    from_key: Sequence[Any] | None
+    """Packed, where the former one has it in its keys."""
+
+
+def _read(
+    kept: CompiledColumn,
+    place: int | None,
+    elements: Sequence[Sequence[Any]],
+    bodies: Sequence[dict[int, Any]],
+) -> Sequence[Datum]:
+    if place is not None:
+        return [kept.from_key(each[place]) for each in elements]
+    id, unpack, filled = kept.id, kept.type.unpack, kept.filled
+    return [unpack(each[id]) if id in each else filled for each in bodies]
+
+
+def _from_key(
+    kept: CompiledColumn, place: int | None, elements: Sequence[Sequence[Any]]
+) -> Sequence[Any] | None:
+    return None if place is None else [kept.type.pack(kept.from_key(each[place])) for each in elements]
+
+
+def _packed(
+    bodies: Sequence[dict[int, Any]], copied: Sequence[_Copied], columns: Mapping[int, CompiledColumn]
+) -> Iterable[bytes]:
+    """The values of the new index; what this version does not know comes first, as it is."""
+    steps = [(column.id, from_key, column.omits_null) for column, from_key in copied]
+    for at, packed in enumerate(bodies):
+        is_known = packed.keys() <= columns.keys()
+        entry = {} if is_known else {id: each for id, each in packed.items() if id not in columns}
+        for id, from_key, omits_null in steps:
+            if from_key is not None:
+                copy = from_key[at]
             elif id in packed:
                 copy = packed[id]
             else:
                 continue
-            if copy is not None or not kept.omits_null:
+            if copy is not None or not omits_null:
                 entry[id] = copy
-        values = read(key, value)
-        return IndexEntry(prefix(values), FORMAT + pack(entry)), values
-
-    return make
+        yield FORMAT + pack(entry)

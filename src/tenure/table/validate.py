@@ -27,6 +27,9 @@ from tenure.table.rows import Layout, Row
 DIFFERING_ROWS_MAX = 1_000_000
 """Of an index whose keys are kept in memory to prove that they differ: some 100 MB at most."""
 
+KEYS_AT_ONCE = 2_000
+"""Keys of an index that are made together."""
+
 ROWS_AT_ONCE = 500
 """Rows whose entries are read together."""
 
@@ -71,9 +74,9 @@ def _all_differ(source: Source, layout: Layout, index: CompiledIndex, without: C
     entries = {key for key, _ in islice(source.scan(index.span()), DIFFERING_ROWS_MAX + 1)}
     if len(entries) > DIFFERING_ROWS_MAX:
         return False
-    for key, value in source.scan(layout.primary.span()):
-        if key not in without:
-            entry_key, values = make(key, value)
+    stored = (row for row in source.scan(layout.primary.span()) if row[0] not in without)
+    while page := list(islice(stored, KEYS_AT_ONCE)):
+        for entry_key, values in make(page):
             if entry_key in entries:
                 entries.remove(entry_key)
             elif index.is_primary or None not in values:

@@ -90,3 +90,36 @@ def test_keys_read_together_conflict_as_those_read_alone(store: Store) -> None:
 
     store.transact(work)
     assert attempts == 2
+
+
+@pytest.mark.parametrize("taken", [None, 7, 10, 55, 99])
+def test_absent_keys_are_told_by_one_look_or_one_by_one(store: Store, taken: int | None) -> None:
+    keys = [store.keyspace.key(200, (number,)) for number in range(0, 100, 5)]
+    if taken is not None:
+        store.transact(lambda txn: txn.put(store.keyspace.key(200, (taken,)), b"there"))
+    assert store.transact(lambda txn: txn.are_absent(keys)) == (taken in (None, 7, 99))
+    assert store.transact(lambda txn: _put_and_look(txn, keys)) is False
+
+
+def test_keys_found_absent_conflict_with_one_who_writes_them_alone(store: Store) -> None:
+    """What lies between them was looked at, but is of no account."""
+    keys = [store.keyspace.key(200, (number,)) for number in (1, 9)]
+    for written, attempts_expected in ((5, 1), (9, 2)):
+        attempts = 0
+
+        def work(txn: Transaction, written: int = written) -> None:
+            nonlocal attempts
+            attempts += 1
+            txn.are_absent(keys)
+            if attempts == 1:
+                key = store.keyspace.key(200, (written,))
+                store.transact(lambda other: other.put(key, b"other"))
+            txn.put(store.keyspace.key(300, (written,)), b"own")
+
+        store.transact(work)
+        assert attempts == attempts_expected
+
+
+def _put_and_look(txn: Transaction, keys: list[bytes]) -> bool:
+    txn.put(keys[3], b"own")
+    return txn.are_absent(keys)

@@ -77,9 +77,9 @@ def test_a_maker_gives_the_entry_of_the_whole_row(
         return
     make = entry_maker(layout, keyed)
     assert make is not None
-    for key, value in bench.store.snapshot().scan(layout.primary.span()):
+    stored = list(bench.store.snapshot().scan(layout.primary.span()))
+    for (key, value), (entry, values) in zip(stored, make(stored) if stored else (), strict=True):
         row_of = layout.row(layout.primary, key, value)
-        entry, values = make(key, value)
         assert entry == layout.entry(keyed, row_of, CONTEXT)
         assert values == tuple(row_of.values[id] for id in keyed.columns)
 
@@ -93,7 +93,7 @@ def test_a_key_is_that_of_the_entry_where_nothing_is_null(store: Store) -> None:
     for id in (3, 4):
         make, entry = key_maker(layout, layout.indexes[id]), layout.entry(layout.indexes[id], row, CONTEXT)
         assert make is not None and isinstance(entry, IndexEntry)
-        assert make(key, value)[0] == entry.key
+        assert [made for made, _ in make([(key, value)])] == [entry.key]
 
 
 def test_an_index_that_needs_the_whole_row_has_no_maker(store: Store) -> None:

@@ -72,7 +72,7 @@ class CopyReader:
         if not self._is_over and self._kept:
             yield from self._take(is_last=True)
 
-    def plain_rows(self, data: bytes) -> list[list[Field]]:
+    def plain_lines(self, data: bytes) -> list[str]:
         """All whole rows at once, if nothing but fields of the text format is among them; else none.
 
         What it gives counts as read once `passed` says so; the rest is for `rows`.
@@ -89,14 +89,21 @@ class CopyReader:
             return []
         if "\0" in text or "\r" in text or "\\." in text:
             return []
-        lines = text.split("\n")[:-1]
-        if "\\" not in text and "\\" in self._format.null:
-            delimiter = self._format.delimiter
-            return [line.split(delimiter) for line in lines]  # type: ignore[misc]
-        return [self._text_fields(line) for line in lines]
+        return text.split("\n")[:-1]
+
+    def columns(self, lines: Sequence[str], count: int) -> Sequence[Sequence[Field]] | None:
+        """The fields of some plain lines by column; None if a line has more or fewer of them."""
+        null, delimiter = self._format.null, self._format.delimiter
+        if any("\\" in line for line in lines) or "\\" not in null:
+            rows = [self._text_fields(line) for line in lines]
+            return None if any(len(row) != count for row in rows) else list(zip(*rows, strict=True))
+        if any(line.count(delimiter) != count - 1 for line in lines):
+            return None
+        fields = delimiter.join(lines).split(delimiter)
+        return [fields[at::count] for at in range(count)]
 
     def passed(self, rows: int) -> None:
-        """The first rows of those that `plain_rows` gave are done with."""
+        """The first rows of those that `plain_lines` gave are done with."""
         end = 0
         for _ in range(rows):
             end = self._kept.index(b"\n", end) + 1

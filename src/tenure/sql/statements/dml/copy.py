@@ -92,7 +92,9 @@ class _Incoming:
         self._txn = execution.block.txn("COPY FROM")
         self._reader = CopyReader(copy.format)
         zone = execution.session.variables.zone
-        self._blocks = BlockCopy(self._writer, [each.id for each in copy.targets], copy.types, zone)
+        self._blocks = BlockCopy(
+            self._reader, self._writer, [each.id for each in copy.targets], copy.types, zone
+        )
         self._binary = BinaryReader() if copy.kind is CopyFormat.BINARY else None
         self._count = 0
         self._kept = Holding(execution.account, "a row of COPY that is not whole")
@@ -117,17 +119,11 @@ class _Incoming:
         self._kept.replace(reader.kept_bytes)
 
     def _insert_block(self, data: bytes) -> None:
-        """Inserts the rows of a piece together, up to the first that has to be looked at alone."""
-        rows = self._reader.plain_rows(data)
-        if not rows:
-            return
         try:
-            inserted = self._blocks.insert(self._txn, rows, self._execution.check)
+            self._count += self._blocks.insert(self._txn, data, self._execution.check)
         except UserError as error:
             explain_violation(self._execution, error)
             raise
-        self._reader.passed(inserted)
-        self._count += inserted
 
     def _insert(self, rows: Iterator[Values]) -> None:
         written = interruptible(self._writer.insert_all(self._txn, rows), self._execution.check)

@@ -8,12 +8,13 @@ Walk: `statements.dml.copy` -> `BlockCopy.insert` -> `Type.parse_all`, `table.bl
 
 from collections.abc import Callable, Sequence
 from datetime import tzinfo
+from typing import cast
 
 from tenure.base.errors import UserError
 from tenure.base.interruptible import Check
 from tenure.expr.types.datatype import Datum, Type
 from tenure.kv.transaction import Transaction
-from tenure.sql.text.copy_text import Field
+from tenure.sql.text.copy_text import CopyReader, Field
 from tenure.table.block_insert import insert_block, takes_blocks
 from tenure.table.write import TableWriter
 
@@ -25,40 +26,52 @@ ParseAll = Callable[[Sequence[str]], Sequence[Datum]]
 
 class BlockCopy:
     def __init__(
-        self, writer: TableWriter, columns: Sequence[int], types: Sequence[Type], zone: tzinfo
+        self,
+        reader: CopyReader,
+        writer: TableWriter,
+        columns: Sequence[int],
+        types: Sequence[Type],
+        zone: tzinfo,
     ) -> None:
+        self._reader = reader
         self._writer = writer
         self._columns = columns
         self._parsers = [_parser(each, zone) for each in types]
         self.is_possible = bool(columns) and takes_blocks(writer.layout)
 
-    def insert(self, txn: Transaction, rows: Sequence[Sequence[Field]], check: Check) -> int:
-        """Inserts rows, and returns how many it could: the next one is not for a block."""
-        for first in range(0, len(rows), LINES_AT_ONCE):
-            check()
-            block = rows[first : first + LINES_AT_ONCE]
-            columns = self._parsed(block)
-            if columns is None or not insert_block(
-                txn, self._writer, dict(zip(self._columns, columns, strict=True)), len(block)
-            ):
-                return first
-        return len(rows)
+    def insert(self, txn: Transaction, data: bytes, check: Check) -> int:
+        """Inserts the rows of a piece up to the first that is not for a block; returns how many it did.
 
-    def _parsed(self, rows: Sequence[Sequence[Field]]) -> list[Sequence[Datum]] | None:
-        """The columns, if each row has as many fields as it should and each is right."""
-        if any(len(row) != len(self._columns) for row in rows):
+        The reader has the rest.
+        """
+        lines = self._reader.plain_lines(data)
+        inserted = 0
+        while inserted < len(lines):
+            check()
+            block = lines[inserted : inserted + LINES_AT_ONCE]
+            columns = self._parsed(block)
+            if columns is None or not insert_block(txn, self._writer, columns, len(block)):
+                break
+            inserted += len(block)
+        self._reader.passed(inserted)
+        return inserted
+
+    def _parsed(self, lines: Sequence[str]) -> dict[int, Sequence[Datum]] | None:
+        """Values by column, if each row has as many fields as it should and each is right."""
+        fields = self._reader.columns(lines, len(self._columns))
+        if fields is None:
             return None
-        fields = zip(*rows, strict=True)
         try:
-            return [_with_nulls(parse, each) for parse, each in zip(self._parsers, fields, strict=True)]
+            parsed = [_with_nulls(parse, each) for parse, each in zip(self._parsers, fields, strict=True)]
         except UserError:
             return None  # the caller parses them one by one, and says in which line and column it is
+        return dict(zip(self._columns, parsed, strict=True))
 
 
 def _with_nulls(parse: ParseAll, fields: Sequence[Field]) -> Sequence[Datum]:
+    if None not in fields:
+        return parse(cast(Sequence[str], fields))
     texts = [each for each in fields if each is not None]
-    if len(texts) == len(fields):
-        return parse(texts)
     values = iter(parse(texts))
     return [None if each is None else next(values) for each in fields]
 
