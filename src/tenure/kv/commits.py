@@ -462,6 +462,10 @@ def _forget(result: Outcome | TenureError) -> None:
     """Replaces a callback that has been called."""
 
 
+_NO_COMMIT = Commit(0)
+"""In place of what was decided."""
+
+
 class _Submitted:
     comes_back = False
 
@@ -479,6 +483,8 @@ class _Submitted:
         assert result is not None
         # The callback refers to the transaction, which refers to this: breaking the reference cycle here.
         on_done, self._on_done = self._on_done, _forget
+        # A session may refer to this for as long as its client is idle, and is charged for no writes by then.
+        self.commit = _NO_COMMIT
         try:
             on_done(result)
         except Exception:

@@ -81,6 +81,13 @@ class RefreshSpans:
     def is_empty(self) -> bool:
         return not (self.points or self.spans or self.present or self.apart)
 
+    def clear(self) -> None:
+        """The transaction is over: nothing has to be proved any more."""
+        self.points.clear()
+        self.spans.clear()
+        self.present.clear()
+        self.apart.clear()
+
     def mark(self) -> Reads:
         return Reads(len(self.points), len(self.spans))
 

@@ -336,7 +336,10 @@ class Transaction:
         self._store.on_move = None
         self._absences = None
         if self._values_ahead is None or state is TransactionState.ENDED:
-            self._buffer.clear()  # its writes are not read any more, and its users may refer to it for long
+            # Its users may refer to it for long: a session does until its client begins something new.
+            self._buffer.clear()
+            self._reads.clear()
+            self._store.ahead.clear()
         if self._parent is not None:
             self._parent._children.remove(self)
             self._layers.end()

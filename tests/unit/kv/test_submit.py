@@ -1,16 +1,25 @@
 """Submitted commits: nobody waits, everybody is told, and groups are shared with those who do wait."""
 
+import gc
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from tenure.base.env import ManualEnv, SystemEnv, Task
-from tenure.base.errors import DeadlinePassed, DiskFull, OutcomeUnknown, RetryError, SessionLost
+from tenure.base.errors import (
+    DeadlinePassed,
+    DiskFull,
+    OutcomeUnknown,
+    QueryCanceled,
+    RetryError,
+    SessionLost,
+)
 from tenure.kv.scope import ReadAhead, TransactionState
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.storage.engine import Group, Outcome
+from tenure.storage.engine import Group, Outcome, Write
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.kv.breaking import BreakingEngine, Deliver, cut_after_landing, cut_before_landing
 from tests.unit.kv.rows import row, write
@@ -278,3 +287,28 @@ def test_with_time_that_stands_still_a_submit_is_done_at_once(store: Store, env:
     submit = Submit(txn)
     assert submit.is_done.is_set()
     submit.finish()
+
+
+@pytest.mark.parametrize("is_taken_back", [False, True])
+def test_a_submitted_commit_that_is_decided_keeps_no_writes_in_memory(
+    desk: Desk, is_taken_back: bool
+) -> None:
+    desk.gate.clear()
+    first = Submit(desk.writing("first"))
+    assert desk.held.wait(PATIENCE_SECONDS)
+    submit = Submit(desk.writing("large"))
+    assert _writes_in_memory("large") > 0
+    if is_taken_back:
+        assert submit.txn.take_back(QueryCanceled("canceled"))
+    desk.gate.set()
+    with suppress(QueryCanceled):
+        submit.finish()
+    first.finish()
+    assert submit.txn.state in (TransactionState.COMMITTED, TransactionState.ENDED)
+    Call(lambda: write(desk.store, last=b"1")).result()  # the leader of the group is done with it
+    desk.engine.groups.clear()
+    assert _writes_in_memory("large") == 0
+
+
+def _writes_in_memory(name: str) -> int:
+    return sum(1 for each in gc.get_objects() if isinstance(each, Write) and each.key == row(name))

@@ -1,5 +1,7 @@
 """What a transaction reads: one state, its own writes over it, and what of that is validated."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tenure.base.errors import BaseMoved, BelowMark, RetryError
@@ -7,6 +9,7 @@ from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.snapshot import PAGE_ROWS
 from tenure.kv.store import Store
 from tenure.kv.thresholds import clean, publish_threshold
+from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Stamp
 from tests.unit.kv.breaking import BreakingEngine
 from tests.unit.kv.rows import HEAD, KEYS, TABLE, between, named, number_rows, row, write
@@ -363,3 +366,17 @@ def test_a_refresh_forgets_what_was_read_ahead(store: Store) -> None:
     write(store, a=b"2")
     txn.refresh()
     assert txn.get(row("a")) == b"2"
+
+
+@pytest.mark.parametrize("ending", [Transaction.commit, Transaction.rollback])
+def test_a_transaction_that_is_over_keeps_nothing_of_what_it_read_in_memory(
+    store: Store, ending: Callable[[Transaction], object]
+) -> None:
+    write(store, a=b"1")
+    txn = store.begin()
+    txn.get(row("a"))
+    list(txn.scan(TABLE))
+    txn.put(row("b"), b"1")
+    ending(txn)
+    assert txn._reads.is_empty
+    assert not txn._store.ahead
