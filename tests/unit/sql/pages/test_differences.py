@@ -70,3 +70,19 @@ def test_a_cursor_without_scroll_goes_forward_only(node: Node) -> None:
     assert talk.say("FETCH BACKWARD FROM c").sqlstate == "55000"
     talk.say("ROLLBACK")
     talk.close()
+
+
+def test_a_primary_key_that_a_block_has_dropped_keeps_equal_keys_out_until_commit(nodes: Node) -> None:
+    talk = Talk(nodes)
+    talk.say("CREATE TABLE keyed (id int PRIMARY KEY)")
+    talk.say("INSERT INTO keyed VALUES (1)")
+    talk.say("BEGIN")
+    assert talk.say("ALTER TABLE keyed DROP CONSTRAINT keyed_pkey").sqlstate == ""
+    assert talk.say("INSERT INTO keyed VALUES (2)").sqlstate == ""
+    assert talk.say("INSERT INTO keyed VALUES (1)").sqlstate == "0A000"
+    talk.say("ROLLBACK")
+    assert talk.say("INSERT INTO keyed VALUES (1)").sqlstate == "23505"
+    for statement in ("BEGIN", "ALTER TABLE keyed DROP CONSTRAINT keyed_pkey", "COMMIT"):
+        assert talk.say(statement).sqlstate == ""
+    assert talk.say("INSERT INTO keyed VALUES (1)").sqlstate == ""
+    talk.close()
