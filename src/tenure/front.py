@@ -79,7 +79,7 @@ class Front:
         cancels: Cancels,
         inquiries: Inquiries,
         *,
-        instance: int,
+        instance: Callable[[], int],
         announce: Callable[[str], None],
     ) -> None:
         listen.check()
@@ -100,7 +100,7 @@ class Front:
             announce(f"{self.host}:{self.port}")
             self._undo = undo.pop_all()
 
-    def _make_server(self, instance: int) -> Server:
+    def _make_server(self, instance: Callable[[], int]) -> Server:
         listen, env = self._listen, self.services.env
         tls = load(Path(listen.certificate), Path(listen.key)) if listen.certificate else None
         users = self.services.users

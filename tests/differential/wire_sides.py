@@ -50,7 +50,7 @@ STALE = "RevalidateCachedQuery"
 
 class OurSide(Talk):
     def __init__(self, front: Front) -> None:
-        super().__init__(service=Service(front.sessions, LetIn(), ConnectionSlots(1)))
+        super().__init__(service=Service(front.sessions, LetIn(), ConnectionSlots(lambda: 1)))
         self.raw(startup(database="defaultdb"))
 
     def attend(self) -> None:

@@ -30,7 +30,7 @@ def open_door(
     lifecycle.on_stop(cancels.close)
     inquiries = Inquiries(store, cluster.sessions, cluster.session_id, needs=SQL)
     lifecycle.on_stop(inquiries.close)
-    instance, announce = cluster.instance(), cluster.liveness.announce
+    instance, announce = cluster.liveness.last_instance, cluster.liveness.announce
     front = Front(
         services, view(inquiries.ask), listen, cancels, inquiries, instance=instance, announce=announce
     )

@@ -2,6 +2,10 @@
 
     pid = instance * 2^16 + number     the instance says which process has the connection
 
+A node that loses its session may get another instance id, and another node its former one. Pids have the new
+id from then on. Connections keep the pids that they were told: this process still cancels them, but a request
+that reaches another process goes to the node that has the id now.
+
 Some seats are kept for root, so that an operator of a full node still gets in; and no other user has
 more than a part of them, so that one does not keep the others out. Connections
 that have not logged in yet do not sit; they are few, as the server counts them too.
@@ -46,14 +50,14 @@ class Seat(NamedTuple):
 class ConnectionSlots:
     def __init__(
         self,
-        instance: int,
+        instance: Callable[[], int],
         *,
         seats_max: int = SEATS_MAX,
         kept_for_root: int = KEPT_FOR_ROOT,
         user_seats_max: Callable[[], int] = lambda: SEATS_MAX,
     ) -> None:
         assert kept_for_root < seats_max < _NUMBERS
-        self._first_pid = instance % _INSTANCES * _NUMBERS
+        self._instance = instance
         self._seats_max = seats_max
         self._kept_for_root = kept_for_root
         self._last_number = 0
@@ -83,9 +87,12 @@ class ConnectionSlots:
         """Numbers go round, so that a late cancel seldom meets a new connection with an old number."""
         while True:
             self._last_number = self._last_number % (_NUMBERS - 1) + 1
-            pid = self._first_pid + self._last_number
+            pid = self._first_pid() + self._last_number
             if pid not in self._taken:
                 return pid
+
+    def _first_pid(self) -> int:
+        return self._instance() % _INSTANCES * _NUMBERS
 
     def leave(self, seat: Seat) -> None:
         if self._taken.pop(seat.pid, None) is not None:
@@ -94,8 +101,8 @@ class ConnectionSlots:
                 del self._users[seat.user]
 
     def has(self, pid: int) -> bool:
-        """Whether it is one of this process, taken or not."""
-        return pid & ~(_NUMBERS - 1) == self._first_pid
+        """Whether it is of the instance that this process is now, taken or not."""
+        return pid & ~(_NUMBERS - 1) == self._first_pid()
 
     def cancel(self, pid: int, secret: bytes) -> bool:
         """Returns whether it was the right secret; the client that asks is told nothing in either case."""

@@ -44,7 +44,7 @@ class Server:
         *,
         host: str = "127.0.0.1",
         port: int = 0,
-        instance: int = 1,
+        instance: Callable[[], int] = lambda: 1,
         tls: Tls | None = None,
         route_cancel: Callable[[int, bytes], None] = lambda _pid, _secret: None,
         inherited: int | None = None,

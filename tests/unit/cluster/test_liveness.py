@@ -319,6 +319,7 @@ def test_a_frozen_session_is_left_to_die_and_replaced(member: Member, env: Manua
     member.liveness.step()
     session = member.liveness.session()
     assert session.id.instance != frozen.id.instance
+    assert member.liveness.last_instance() == session.id.instance
     assert member.found(frozen.id) is not None
 
 

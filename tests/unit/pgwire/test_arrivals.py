@@ -76,7 +76,7 @@ class Keys:
     """One session that waits, and requests to cancel it."""
 
     def __init__(self, version: int) -> None:
-        self.service = Service(Toys(), LetIn(), ConnectionSlots(1))
+        self.service = Service(Toys(), LetIn(), ConnectionSlots(lambda: 1))
         self.client = Talk(service=self.service)
         self.client.say(startup(version))
         key = next(each for each in self.client.last if each.kind == "K").body

@@ -180,7 +180,7 @@ def test_a_routed_request_cancels_too(start: Start, toys: Toys) -> None:
 
 def test_a_cancel_that_comes_to_the_wrong_process_is_handed_on(start: Start) -> None:
     routed = threading.Event()
-    server = start(instance=1, route_cancel=lambda _pid, _secret: routed.set())
+    server = start(instance=lambda: 1, route_cancel=lambda _pid, _secret: routed.set())
     with Socket(server) as client:
         client.say(cancel_request(2 * 2**16 + 1, b"1234"))
         assert client.ends_with() == ""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tenure.base.errors import WrongPassword
-from tenure.pgwire.connection_slots import ConnectionSlots
+from tenure.pgwire.connection_slots import SECRET_BYTES, SECRET_BYTES_OLD, ConnectionSlots
 from tenure.pgwire.login.startup import Service, settings_of
 from tenure.pgwire.waits import Need
 from tests.unit.pgwire.toy import LetIn, Toys
@@ -213,7 +213,28 @@ def test_a_cancel_with_a_wrong_secret_has_no_effect() -> None:
 
 def test_a_cancel_for_another_process_is_routed() -> None:
     routed: list[tuple[int, bytes]] = []
-    service = Service(Toys(), LetIn(), ConnectionSlots(1), route_cancel=lambda *asked: routed.append(asked))
+    service = Service(
+        Toys(), LetIn(), ConnectionSlots(lambda: 1), route_cancel=lambda *asked: routed.append(asked)
+    )
     elsewhere = 7 * 2**16 + 1
     assert Talk(service=service).raw(cancel_request(elsewhere, b"1234")) == b""
     assert routed == [(elsewhere, b"1234")]
+
+
+def test_a_connection_from_before_the_node_got_another_instance_id_is_still_cancelled_here() -> None:
+    instance = [1]
+    routed: list[tuple[int, bytes]] = []
+    slots = ConnectionSlots(lambda: instance[0])
+    service = Service(Toys(), LetIn(), slots, route_cancel=lambda *asked: routed.append(asked))
+    canceled: list[str] = []
+    before = slots.take("anna", lambda: canceled.append("before"), secret_bytes=SECRET_BYTES)
+    instance[0] = 2
+    after = slots.take("anna", lambda: canceled.append("after"), secret_bytes=SECRET_BYTES_OLD)
+    assert [before.pid >> 16, after.pid >> 16] == [1, 2]
+    for seat in (before, after):
+        Talk(service=service).raw(cancel_request(seat.pid, seat.secret))
+    assert (canceled, routed) == (["before", "after"], [])
+    # The node that has the former id now may have given the same pid to a client of its own.
+    Talk(service=service).raw(cancel_request(before.pid, b"of another node's client, 32 byte"[:SECRET_BYTES]))
+    assert [pid for pid, _ in routed] == [before.pid]
+    assert canceled == ["before", "after"]

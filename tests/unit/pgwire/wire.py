@@ -168,7 +168,7 @@ class Talk:
 
 
 def service_of(toys: Toys, authenticator: Authenticator | None = None, **more: object) -> Service:
-    return Service(toys, authenticator or LetIn(), ConnectionSlots(1), **more)  # type: ignore[arg-type]
+    return Service(toys, authenticator or LetIn(), ConnectionSlots(lambda: 1), **more)  # type: ignore[arg-type]
 
 
 def opened(toys: Toys | None = None) -> Talk:

@@ -128,6 +128,11 @@ class Liveness:
             raise SessionLost("this node has no session just now; it is getting a new one")
         return session
 
+    def last_instance(self) -> int:
+        """The instance id of the node's session; while it has none, of the last one."""
+        assert self._session is not None, "the node has had no session yet"
+        return self._session.id.instance
+
     def announce(self, address: str) -> None:
         """Publishes the node's address; its next sessions contain it from the start."""
         self._address = address

@@ -170,18 +170,18 @@ def _negotiate_encryption(connection: Starting, service: Service) -> Talk[tuple[
 def _cancel(connection: Starting, packet: bytes, service: Service) -> Talk[None]:
     body = Body(packet, 4)
     pid, secret = body.number(), body.rest()
-    is_here = service.seats.has(pid)
-    if is_here and len(secret) >= SECRET_BYTES:
-        service.seats.cancel(pid, secret)  # too long to be guessed
+    seats = service.seats
+    # A secret that is too long to be guessed is looked at at once.
+    if len(secret) >= SECRET_BYTES and (seats.cancel(pid, secret) or seats.has(pid)):
         return
     address = connection.endpoints.client_address
     while (seconds := service.guesses.wait_seconds(address, service.monotonic())) > 0:
         connection.progress = Progress.DELAYED
         yield Delay(seconds)
-    if is_here and service.seats.cancel(pid, secret):
+    if seats.cancel(pid, secret):
         return
     service.guesses.guessed(address, service.monotonic())
-    if not is_here:
+    if not seats.has(pid):
         yield InThread(partial(service.route_cancel, pid, secret), lane=Lane.CANCEL)
 
 
