@@ -46,6 +46,10 @@ class OldLiveness:
             raise SessionLost("this node has no instance id just now; it is getting a new one")
         return self._session
 
+    def last_instance(self) -> int:
+        assert self._session is not None, "the node has had no instance id yet"
+        return self._session.id.instance
+
     def announce(self, address: str) -> None:
         self._address = address
         instance = self.session().id.instance
