@@ -94,7 +94,9 @@ def _parser() -> argparse.ArgumentParser:
     work = commands.add_parser("worker", help="run a process with Spark, which adopts the bulk jobs")
     _add_shared(work)
     work.add_argument("--idle-seconds", type=float, default=0.0, help=argparse.SUPPRESS)
-    store = commands.add_parser("store", help="copy a store with its lake, or say where its lake is now")
+    store = commands.add_parser(
+        "store", help="copy a store with its lake, say where its lake is now, reset a setting"
+    )
     store_commands.add_to(store, _add_place)
     return parser
 

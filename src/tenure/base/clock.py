@@ -15,19 +15,22 @@ forward jump has spoiled therefore spoils no commit once the wall clock is right
 Walk: `kv.commits` sends `wall_at` with each group; all of `kv` observes the timestamps it gets back.
 """
 
+from collections.abc import Callable
+
 from tenure.base.env import Env
 from tenure.base.errors import ClockAhead
 from tenure.base.timestamp import Timestamp, from_micros
 
 
 class Clock:
-    def __init__(self, env: Env) -> None:
-        self._env = env
+    def __init__(self, env: Env, wall_micros: Callable[[], int] | None = None) -> None:
+        """`wall_micros`: another wall clock than the machine's."""
+        self._wall_micros = wall_micros or env.wall_micros
         self._lock = env.lock()
         self._last_at: Timestamp = 0
 
     def wall_at(self) -> Timestamp:
-        return from_micros(self._env.wall_micros())
+        return from_micros(self._wall_micros())
 
     def now(self) -> Timestamp:
         with self._lock:

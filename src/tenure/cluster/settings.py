@@ -19,8 +19,8 @@ import logging
 from collections.abc import Callable, Iterable
 
 from tenure.base.errors import InvalidParameter
-from tenure.base.settings import VERSION, Settings
-from tenure.base.timestamp import ZERO_AT
+from tenure.base.settings import MAX_OFFSET, VERSION, Settings
+from tenure.base.timestamp import ZERO_AT, micros_of
 from tenure.kv.follower import Follower
 from tenure.kv.keys import SETTINGS
 from tenure.kv.records import Record, Records
@@ -64,6 +64,8 @@ class ClusterSettings:
         """Sets a value for all nodes; refuses an unknown name or a value outside the limits."""
         setting = self._base.named(name)
         value = setting.parse(text)
+        if setting is MAX_OFFSET:
+            self._check_offset(value)
         if setting is VERSION:
             assert self._finalize is not None, "nobody here can finalize a version"
             self._finalize(txn, value)
@@ -73,7 +75,22 @@ class ClusterSettings:
     def reset(self, txn: Transaction, name: str) -> None:
         if self._base.named(name) is VERSION:
             raise InvalidParameter('setting "version" cannot be reset: a version never goes back')
+        if name == MAX_OFFSET.name:
+            self._check_offset(self._base[MAX_OFFSET])
         self._records.delete(txn, name)
+
+    def _check_offset(self, seconds: float) -> None:
+        """Refuses a value below this node's present offset: the node could not commit a reset after it."""
+        if seconds >= self._current[MAX_OFFSET]:
+            return
+        engine_micros = self._store.engine.wall_micros()
+        ahead_seconds = (micros_of(self._store.clock.wall_at()) - engine_micros) / 1_000_000
+        if ahead_seconds > seconds:
+            raise InvalidParameter(
+                f"this node's clock is {ahead_seconds * 1000:.3f} ms ahead of the store's: with "
+                f'"{MAX_OFFSET.name}" at {MAX_OFFSET.render(seconds)} it could not commit',
+                hint="Correct this machine's clock first (run NTP or chrony).",
+            )
 
     def load(self) -> None:
         """Reads the current settings; from any thread, also while another runs `follow`."""

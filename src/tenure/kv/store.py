@@ -41,13 +41,20 @@ T = TypeVar("T")
 
 class Store:
     def __init__(
-        self, engine: Engine, env: Env, *, tenant: int = DEFAULT_TENANT, settings: Settings | None = None
+        self,
+        engine: Engine,
+        env: Env,
+        *,
+        tenant: int = DEFAULT_TENANT,
+        settings: Settings | None = None,
+        uses_engine_clock: bool = False,
     ) -> None:
+        """`uses_engine_clock`: commits take the engine's wall clock, a round trip each."""
         settings = settings or Settings(DEFINITIONS)
         self.engine = engine
         self.env = env
         self.keyspace = Keyspace(tenant)
-        self.clock = Clock(env)
+        self.clock = Clock(env, engine.wall_micros if uses_engine_clock else None)
         self.bases: Bases = NO_BASES
         self.volume = Volume()
         self._scope = Scope(engine, self.keyspace, self.clock, _limits(settings), self.bases, self.volume)

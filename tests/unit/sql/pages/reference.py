@@ -35,6 +35,11 @@ One value for all nodes. `SET CLUSTER SETTING x = v`, `RESET CLUSTER SETTING x`,
 `SHOW ALL CLUSTER SETTINGS`; only superusers set them, and not inside a transaction block. An unknown name is
 42704, a value outside its limits 22023. Setting `version` finalizes an upgrade: it never goes back.
 
+`clock.max_offset` cannot be lowered, by RESET neither, below the present offset of the node that is asked:
+22023, and the error tells the offset. Other nodes whose clocks are further ahead commit nothing until their
+clocks are right. If none can commit, correct a clock, or run `tenure store reset-setting clock.max_offset`:
+it needs no node, and commits by the store's own clock.
+
 | name | default | limits | meaning |
 |---|---|---|---|
 """
