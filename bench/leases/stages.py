@@ -35,8 +35,8 @@ from tenure.catalog.descriptors.definitions import (
     TypeRef,
     replace,
 )
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.leases.lease_waits import LeaseWaiter
-from tenure.catalog.leases.uses import Use
 from tenure.node import Node
 from tenure.storage.engine import Group, Outcome
 

@@ -10,12 +10,12 @@ from tenure.catalog.changes.publisher import Publisher
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, place_of, replace
 from tenure.catalog.leases.blockers import LeaseTable, SchemaLeaseTable
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.leases.holder_eviction import Holders
 from tenure.catalog.leases.lease_rows import LeaseRows
 from tenure.catalog.leases.lease_scheme import LeaseScheme
 from tenure.catalog.leases.lease_waits import LeaseWaiter, LeaseWaits
 from tenure.catalog.leases.node_leases import Leases
-from tenure.catalog.leases.uses import Use
 from tenure.catalog.leases.wait_records import WaitRecords
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.liveness import Liveness

@@ -10,9 +10,9 @@ from tenure.base.interruptible import checked_by
 from tenure.base.settings import LEASE_DURATION, LIVENESS_TTL
 from tenure.base.timestamp import seconds_between
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DEFAULT_SCHEMA, NameKey, replace
+from tenure.catalog.leases.catalog_use import UseState
 from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.catalog.leases.publish_holds import HELD_SECONDS
-from tenure.catalog.leases.uses import UseState
 from tenure.storage.engine import Group, Outcome
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.contract.lease_nodes import EXPIRING, MIXED, SCHEMA, SETTINGS, TABLE, LeaseNode, renamed

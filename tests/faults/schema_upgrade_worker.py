@@ -24,7 +24,7 @@ from tenure.base.env import SystemEnv
 from tenure.base.errors import OutcomeUnknown, RetryError, TenureError, Unavailable
 from tenure.base.settings import DEFINITIONS, LEASE_DURATION, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.catalog.descriptors.definitions import ElementState, Goal, Index, KeyPart, Table, replace
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tenure.cluster.sessions.versions import PROGRAM
 from tenure.node import Node, NodeOptions
 from tenure.table.read import get

@@ -48,8 +48,8 @@ from tenure.catalog.descriptors.definitions import (
     readable,
     visible,
 )
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.leases.lease_pins import bound
-from tenure.catalog.leases.uses import Use
 from tenure.expr.tree.build import const
 from tenure.expr.tree.expressions import to_stored
 from tenure.expr.types.type_names import type_of

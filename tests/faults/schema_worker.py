@@ -33,8 +33,8 @@ from tenure.base.settings import (
     WATCH_POLL_INTERVAL,
     Settings,
 )
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.leases.lease_pins import bound
-from tenure.catalog.leases.uses import Use
 from tenure.cluster.sessions.session_records import SessionId
 from tenure.node import Node, NodeOptions
 from tenure.storage.postgres import PostgresEngine

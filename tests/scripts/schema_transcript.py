@@ -22,8 +22,8 @@ from tenure.base.errors import TenureError
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.descriptors.definitions import ElementState, KeyPart, Table, elements, replace, visible
 from tenure.catalog.descriptors.elements import advance, is_adding
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.leases.lease_waits import LeaseWaiter
-from tenure.catalog.leases.uses import Use
 from tenure.schema_change.stages import work_before
 from tenure.storage.engine import Engine
 from tenure.table.read import get, rows, scan

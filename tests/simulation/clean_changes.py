@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tenure.catalog.descriptors.definitions import ElementState, Index, KeyPart, Table, replace
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tenure.expr.types.datatype import Datum
 from tenure.table import read
 from tests.simulation.predicates import Violation

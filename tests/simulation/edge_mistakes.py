@@ -12,8 +12,8 @@ from typing import Any
 
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import Timestamp
+from tenure.catalog.leases.catalog_use import Lease, Pin, Use
 from tenure.catalog.leases.lease_pins import LeasePins, bound
-from tenure.catalog.leases.uses import Lease, Pin, Use
 from tenure.kv import reads
 from tenure.kv.commits import Committer
 from tenure.kv.reads import Reads, RefreshSpans

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tenure.base.errors import RetryError
 from tenure.catalog.changes import table_changes
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tests.simulation.schema_trace import Declared, Effect
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
-from tenure.catalog.leases.uses import Use, UseState
+from tenure.catalog.leases.catalog_use import Use, UseState
 from tenure.version_one.descriptor_leases import DescriptorLease, DescriptorLeases, Pins
 from tenure.version_one.expiring_scheme import ExpiringLeases
 from tests.simulation.schema_trace import Handed, Resolved, RowKey, SchemaTrace, UseRecord, record_of

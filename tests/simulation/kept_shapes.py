@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.base.errors import UniqueViolation
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
-from tenure.catalog.leases.uses import Lease, Use
+from tenure.catalog.leases.catalog_use import Lease, Use
 from tenure.expr.types.datatype import Datum
 from tenure.table.rows import Row
 from tenure.table.write import TableWriter

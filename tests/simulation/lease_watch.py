@@ -25,8 +25,8 @@ from tenure.catalog.descriptors.definitions import (
     elements,
     place_of,
 )
+from tenure.catalog.leases.catalog_use import Lease
 from tenure.catalog.leases.lease_rows import LeaseRow, LeaseRows
-from tenure.catalog.leases.uses import Lease
 from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.keys import DESCRIPTORS, EXPIRATIONS, SCHEMA_LEASES, SESSIONS, Keyspace
 from tests.simulation.schema_trace import SchemaTrace, UseRecord

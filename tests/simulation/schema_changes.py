@@ -32,7 +32,7 @@ from tenure.catalog.descriptors.definitions import (
     visible,
 )
 from tenure.catalog.descriptors.elements import finished
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tenure.expr.tree import build
 from tenure.expr.tree.expressions import to_stored
 from tenure.expr.types.type_names import type_of

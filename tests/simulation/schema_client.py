@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from tenure.base.errors import JobFailed, OutcomeUnknown, RetryError, StoreError, TenureError
 from tenure.base.timestamp import from_micros
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DescriptorState, NameKey, Schema, Table
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.leases.historical import HistoricalUse
-from tenure.catalog.leases.uses import Use
 from tenure.expr.types.datatype import Datum
 from tenure.table import read
 from tenure.table.rows import Layout, Row

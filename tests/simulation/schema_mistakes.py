@@ -24,12 +24,12 @@ from tenure.catalog.descriptors.definitions import (
 from tenure.catalog.descriptors.name_entries import move_names
 from tenure.catalog.leases.blockers import SchemaLeaseTable
 from tenure.catalog.leases.catalog_cache import Cache, Key, Value
+from tenure.catalog.leases.catalog_use import Lease, Pin, Scheme, Use
 from tenure.catalog.leases.lease_generations import LeaseGenerations
 from tenure.catalog.leases.lease_pins import LeasePins, bound
 from tenure.catalog.leases.lease_rows import LeaseRow, LeaseRows
 from tenure.catalog.leases.lease_waits import LeaseWaiter, LeaseWaits
 from tenure.catalog.leases.node_leases import Leases
-from tenure.catalog.leases.uses import Lease, Pin, Scheme, Use
 from tenure.catalog.leases.wait_records import Awaited
 from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.cluster.sessions.liveness import Liveness, NodeSession

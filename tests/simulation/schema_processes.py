@@ -20,10 +20,10 @@ from tenure.catalog.bootstrap import bootstrap
 from tenure.catalog.changes.publisher import Publisher
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.leases.blockers import LeaseTable, SchemaLeaseTable
+from tenure.catalog.leases.catalog_use import Lease
 from tenure.catalog.leases.holder_eviction import Holders
 from tenure.catalog.leases.lease_rows import LeaseRows
 from tenure.catalog.leases.lease_waits import LeaseWaits
-from tenure.catalog.leases.uses import Lease
 from tenure.catalog.leases.wait_records import WaitRecords
 from tenure.cluster.jobs.job_table import Jobs
 from tenure.cluster.jobs.runner import JobRunner

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
+from tenure.catalog.leases.catalog_use import Lease, Use
 from tenure.catalog.leases.lease_pins import LeasePins, bound
 from tenure.catalog.leases.node_leases import Leases
-from tenure.catalog.leases.uses import Lease, Use
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.cluster.sessions.session_records import SessionId
 from tenure.kv.transaction import Transaction

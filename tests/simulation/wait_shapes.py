@@ -7,7 +7,7 @@ Walk: `schema_client.SHAPES` has it under its name; `lease_watch` judges what wa
 
 from typing import TYPE_CHECKING
 
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 
 if TYPE_CHECKING:
     from tests.simulation.schema_client import SchemaClient

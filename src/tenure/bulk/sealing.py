@@ -39,7 +39,7 @@ SECRET_BYTES, NONCE_BYTES = 32, 12
 def sealed(txn: Transaction, keyspace: Keyspace, job: int, location: str) -> str:
     if redacted(location) == location:
         return location  # nothing that would not be shown
-    secret = ClusterSecrets(keyspace).made(txn, NAME, secrets.token_bytes(SECRET_BYTES))
+    secret = ClusterSecrets(keyspace).get_or_put(txn, NAME, secrets.token_bytes(SECRET_BYTES))
     nonce = secrets.token_bytes(NONCE_BYTES)
     hidden = _cipher(secret).encrypt(nonce, location.encode(), _belongs_to(job))
     return PREFIX + b64encode(nonce + hidden).decode()

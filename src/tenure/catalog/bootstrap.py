@@ -1,4 +1,4 @@
-"""What a new store starts with: two databases, their `public` schemas, a zone, a meta record, `root`.
+"""The contents of a new store: two databases, their `public` schemas, a zone, a meta record, `root`.
 
 Walk: `composition.catalog_layer` calls `bootstrap` at every start, before the first lease; it writes once.
 """
@@ -26,7 +26,7 @@ from tenure.kv.transaction import Transaction
 
 
 def bootstrap(txn: Transaction, keyspace: Keyspace, catalog: Catalog) -> bool:
-    """Writes the first catalog of a tenant; False if it is there already."""
+    """Writes the first catalog of a tenant; False if it exists already."""
     if catalog.get(txn, SYSTEM_DATABASE) is not None:
         return False
     for database, schema, name in (

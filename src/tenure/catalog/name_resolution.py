@@ -1,19 +1,17 @@
-"""From the name that somebody wrote to the object that is meant.
+"""Resolves a written name to the object that it means.
 
     t          the first schema of the search path that has it
     x.t        schema x of the current database, if and only if its map has x; else database x
     d.s.t      database, schema, name
 
-"$user" in the search path stands for the user's own schema; schemas that do not exist are passed
-over. Where a schema is, the database's map says, as of the lease: so `x.t` means one thing in one
-transaction, also while objects are created or converted. The database, the schema and the
-object are pinned in this order.
+"$user" in the search path stands for the user's own schema; schemas that do not exist are skipped. The
+database's map, as of the lease, says where a schema is: so `x.t` means one thing in one transaction, also
+while objects are created or converted. The database, the schema and the object are pinned in this order.
 
-A name that is not found is confirmed in the store, at the transaction's `read_at`, before anybody is
-told that it does not exist. If it is there, the lease is behind: it is renewed, and the transaction
-starts over.
+A name that is not found is looked up in the store, at the transaction's `read_at`, before an error says that
+it does not exist. If the store has it, the lease is behind: it is renewed, and the transaction starts over.
 
-Invariant (I39): a name is answered from the map of one leased version of its database.
+Invariant (I39): a name is resolved by the map of one leased version of its database.
 
 Walk: SQL's binder calls `resolve`; `resolve` -> `find`, over the lease and then over the store.
 """
@@ -32,7 +30,7 @@ from tenure.catalog.descriptors.definitions import (
     Schema,
     SchemaEntry,
 )
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 
@@ -50,7 +48,7 @@ class CatalogReader(Protocol):
 
 
 class Path(NamedTuple):
-    """Where unqualified names are looked for."""
+    """The search path for unqualified names."""
 
     database: int
     schemas: tuple[str, ...] = (USER, PUBLIC_SCHEMA)
@@ -83,7 +81,7 @@ def find(known: CatalogReader, name: Sequence[str], path: Path) -> AnyDescriptor
 
 
 def schemas_of(known: CatalogReader, qualifier: Sequence[str], path: Path) -> list[Schema]:
-    """The schemas that a qualifier means, in the order in which they are looked through."""
+    """The schemas that a qualifier means, in search order."""
     if not qualifier:
         found = [_schema(known, path.database, each) for each in path.names()]
         return [each for each in found if each is not None]

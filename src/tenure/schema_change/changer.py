@@ -35,9 +35,9 @@ from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorStat
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.elements import advance, finished, first_stage, is_finished
 from tenure.catalog.descriptors.ids import DescriptorIds
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.leases.lease_scheme import LeaseScheme
 from tenure.catalog.leases.lease_waits import LeaseWaiter
-from tenure.catalog.leases.uses import Use
 from tenure.catalog.leases.wait_records import Awaited
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import Fence, JobControl, JobProgress, Jobs

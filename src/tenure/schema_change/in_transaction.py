@@ -36,8 +36,8 @@ from tenure.catalog.changes.publisher import Publisher, check_made_from
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Table, elements, replace
 from tenure.catalog.descriptors.elements import is_adding, is_finished, shown
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.leases.lease_waits import LeaseWaiter
-from tenure.catalog.leases.uses import Use
 from tenure.cluster.jobs.job_records import JobProgress
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import Fence, Job, Jobs

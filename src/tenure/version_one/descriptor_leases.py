@@ -27,8 +27,8 @@ from tenure.base.settings import LEASE_DURATION, Settings
 from tenure.base.timestamp import Timestamp, seconds_between
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorState, NameKey, place_of
+from tenure.catalog.leases.catalog_use import Pin, Use
 from tenure.catalog.leases.publish_holds import HELD_SECONDS, PublishHolds
-from tenure.catalog.leases.uses import Pin, Use
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction

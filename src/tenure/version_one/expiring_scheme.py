@@ -24,7 +24,7 @@ from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
 from tenure.catalog.leases.catalog_cache import CatalogView
-from tenure.catalog.leases.uses import Lease, Use, UseState
+from tenure.catalog.leases.catalog_use import Lease, Use, UseState
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.gaps import Gap
 from tenure.kv.store import Store

@@ -27,9 +27,9 @@ from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
 from tenure.catalog.leases.catalog_cache import CatalogView
+from tenure.catalog.leases.catalog_use import Lease, Use
 from tenure.catalog.leases.lease_pins import bound
 from tenure.catalog.leases.node_leases import Leases
-from tenure.catalog.leases.uses import Lease, Use
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction

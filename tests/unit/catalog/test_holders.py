@@ -4,8 +4,8 @@ import pytest
 
 from tenure.base.settings import LEASE_HOLDER_GRACE
 from tenure.base.timestamp import ZERO_AT
+from tenure.catalog.leases.catalog_use import UseState
 from tenure.catalog.leases.lease_waits import LeaseWaiter
-from tenure.catalog.leases.uses import UseState
 from tenure.kv.keys import LEASE_WAITS
 from tenure.kv.thresholds import publish_threshold
 from tenure.storage.engine import Group, Outcome

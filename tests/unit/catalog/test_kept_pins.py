@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.catalog.descriptors.definitions import replace
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tests.unit.catalog.leasing import bump
 from tests.unit.schema_change.clusters import SchemaNode
 from tests.unit.schema_change.declared import created

@@ -6,9 +6,9 @@ import pytest
 
 from tenure.base.errors import DeadlinePassed, OutcomeUnknown, RetryError
 from tenure.base.settings import LIVENESS_TTL
+from tenure.catalog.leases.catalog_use import UseState
 from tenure.catalog.leases.lease_pins import bound
 from tenure.catalog.leases.node_leases import ALONE_SPACING_SECONDS, SPACING_SECONDS, Leases
-from tenure.catalog.leases.uses import UseState
 from tenure.storage.engine import Group, Outcome
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.catalog.leasing import bump, cut

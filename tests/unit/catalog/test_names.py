@@ -5,7 +5,7 @@ import pytest
 from tenure.base.errors import Duplicate, ObjectInUse, RetryError
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DEFAULT_SCHEMA, DescriptorState, replace
 from tenure.catalog.descriptors.name_entries import map_entries, move_names, places
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import (
     create,

@@ -2,8 +2,8 @@ import pytest
 
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, AnyDescriptor, next_version
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.leases.historical import HistoricalUse
-from tenure.catalog.leases.uses import Use
 from tenure.catalog.name_resolution import InStore, Path, find, resolve
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import (

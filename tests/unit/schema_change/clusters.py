@@ -14,11 +14,11 @@ from tenure.catalog.changes.publisher import Publisher
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
 from tenure.catalog.leases.blockers import SchemaLeaseTable
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.leases.holder_eviction import Holders
 from tenure.catalog.leases.lease_rows import LeaseRow, LeaseRows
 from tenure.catalog.leases.lease_waits import LeaseWaits
 from tenure.catalog.leases.node_leases import Leases
-from tenure.catalog.leases.uses import Use
 from tenure.catalog.leases.wait_records import WaitRecords
 from tenure.cluster.jobs.runner import JobRunner
 from tenure.cluster.sessions.liveness import NodeSession

@@ -32,7 +32,7 @@ from tenure.catalog.descriptors.definitions import (
     ViewColumn,
     replace,
 )
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tenure.expr.tree.build import call, const
 from tenure.expr.tree.expressions import to_stored
 from tenure.expr.types.type_names import type_of

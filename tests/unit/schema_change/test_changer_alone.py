@@ -15,7 +15,7 @@ from tenure.catalog.changes.table_changes import (
     alter,
 )
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.committing import PUBLIC, assert_whole, commits_of, index_states
 from tests.unit.schema_change.declared import (

@@ -11,7 +11,7 @@ from tenure.catalog.changes.table_changes import (
     ValidateConstraint,
     alter,
 )
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tenure.table.read import get
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.committing import PUBLIC, assert_whole, index_states

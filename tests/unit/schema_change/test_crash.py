@@ -23,7 +23,7 @@ from tenure.catalog.changes.table_changes import (
     alter,
 )
 from tenure.catalog.descriptors.definitions import Action, DescriptorState, Table, TypeRef, replace
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tenure.expr.tree.build import cast, column
 from tenure.expr.tree.expressions import to_stored
 from tenure.expr.types.type_names import type_of

@@ -23,7 +23,7 @@ from tenure.catalog.descriptors.definitions import (
     NameKey,
     TypeRef,
 )
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import create_schema, created, inconsistent_names
 from tests.unit.table.trees import row_id

@@ -6,7 +6,7 @@ import pytest
 
 from tenure.base.errors import TenureError
 from tenure.catalog.descriptors.definitions import Action, AnyDescriptor, ElementState, Table
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tenure.schema_change.in_transaction import PreparedChange
 from tenure.table.read import find, get
 from tests.unit.schema_change.clusters import Cluster, SchemaNode

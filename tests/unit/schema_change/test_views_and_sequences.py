@@ -13,7 +13,7 @@ from tenure.catalog.descriptors.definitions import (
     Sequence,
     View,
 )
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import (
     INT,

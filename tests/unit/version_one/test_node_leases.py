@@ -9,8 +9,8 @@ from tenure.base.env import SystemEnv
 from tenure.base.errors import SessionLost
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, VERSION, Settings
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DEFAULT_SCHEMA
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.leases.node_leases import Leases
-from tenure.catalog.leases.uses import Use
 from tenure.cluster.sessions.session_records import Sessions
 from tenure.node import Node, NodeOptions
 from tenure.version_one.expiring_lease_rows import OldLeaseRow, OldLeaseRows

@@ -1,8 +1,8 @@
-"""Secrets of the cluster's own: the same on every node, made by the first node that needs one, shown nowhere.
+"""The cluster's own secrets: the same on every node, made by the first node that needs one, never displayed.
 
-They are in the store, in a table that no SQL reads: who has the store's files has them too.
+They are in the store, in a table that no SQL reads: a user who can read the store's files has them too.
 
-Walk: `catalog.accounts.users` has one for logins, `bulk.sealing` one for what jobs must keep to themselves.
+Walk: `catalog.accounts.users` has one for logins, `bulk.sealing` one for credentials in jobs' records.
 """
 
 from tenure.kv.keys import CLUSTER_SECRETS, Keyspace
@@ -27,10 +27,10 @@ class ClusterSecrets:
         found = self._secrets.get(txn, name)
         return None if found is None else found.value
 
-    def made(self, txn: Transaction, name: str, fresh: bytes) -> bytes:
-        """The secret of a name; `fresh` becomes it if there is none yet."""
-        known = self.get(txn, name)
-        if known is not None:
-            return known
+    def get_or_put(self, txn: Transaction, name: str, fresh: bytes) -> bytes:
+        """The secret of a name; `fresh` is stored if there is none yet."""
+        stored = self.get(txn, name)
+        if stored is not None:
+            return stored
         self._secrets.put(txn, Secret(name, fresh))
         return fresh

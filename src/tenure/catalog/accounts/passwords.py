@@ -1,13 +1,13 @@
-"""Passwords as they are kept: never themselves, only what a proof of them can be checked with.
+"""Stored passwords: never the password itself, only a verifier that checks a proof of it.
 
-    SCRAM-SHA-256$10000:<salt>$<StoredKey>:<ServerKey>      as PostgreSQL keeps and reads it
+    SCRAM-SHA-256$10000:<salt>$<StoredKey>:<ServerKey>      as PostgreSQL stores and reads it
 
     SaltedPassword = PBKDF2(password, salt, iterations)
     StoredKey      = H(HMAC(SaltedPassword, "Client Key"))    checks the client's proof
     ServerKey      = HMAC(SaltedPassword, "Server Key")       signs the server's answer
 
-A reader of the store can pretend to be the server to a client, and cannot log in. A password goes
-through SASLprep first, and counts as it is where that refuses it: so do PostgreSQL and its clients.
+A reader of the store can impersonate the server to a client, but cannot log in. A password goes through
+SASLprep first, and is used unchanged where that refuses it, as PostgreSQL and its clients do.
 
 Invariant (no-password-kept): what `stored_password` returns does not contain the password.
 
@@ -51,29 +51,29 @@ class Verifier(NamedTuple):
         return f"Verifier(iterations={self.iterations}, ...)"
 
     def matches(self, password: str) -> bool:
-        """For a door that is given the password itself."""
-        made = verifier_of(password, salt=self.salt, iterations=self.iterations)
-        return hmac.compare_digest(made.stored_key, self.stored_key)
+        """For a door that receives the password itself."""
+        verifier = verifier_of(password, salt=self.salt, iterations=self.iterations)
+        return hmac.compare_digest(verifier.stored_key, self.stored_key)
 
 
 def stored_password(text: str, *, salt: bytes) -> str:
-    """What to keep of PASSWORD '...': a verifier, made or given. "" if it is an empty password, which is
-    none; PostgreSQL says so in a notice.
+    """The text to store for PASSWORD '...': a verifier, computed or taken as written. "" for an empty
+    password, which counts as none; PostgreSQL says so in a notice.
 
-    Raises NotSupported for an md5 hash, InvalidParameter for a verifier that is too cheap to guess at.
+    Raises NotSupported for an md5 hash, InvalidParameter for a verifier with too few iterations.
     """
     if _MD5.fullmatch(text):
         raise NotSupported("passwords hashed with md5 are not supported", hint="Give the password itself.")
-    given = parse_verifier(text)
-    if given is None:
+    verifier = parse_verifier(text)
+    if verifier is None:
         return str(verifier_of(text, salt=salt)) if text else ""
-    if given.iterations < ITERATIONS_MIN:
+    if verifier.iterations < ITERATIONS_MIN:
         raise InvalidParameter(f"a SCRAM verifier needs at least {ITERATIONS_MIN} iterations")
-    return "" if given.matches("") else str(given)
+    return "" if verifier.matches("") else str(verifier)
 
 
 def parse_verifier(text: str) -> Verifier | None:
-    """None if it is none: then it is a password."""
+    """None if the text is no verifier: then it is a password."""
     found = _STORED.fullmatch(text)
     if found is None:
         return None
@@ -93,8 +93,8 @@ def verifier_of(password: str, *, salt: bytes, iterations: int = ITERATIONS) -> 
 
 
 def mock_verifier(user: str, secret: bytes) -> Verifier:
-    """For a user that is not there, or has no password: always the same for the same name, and no
-    password matches it. `secret` is the cluster's, so that all nodes give the same.
+    """For a user that does not exist or has no password: always the same for the same name, and no password
+    matches it. `secret` is the cluster's, so that all nodes return the same.
     """
 
     def derived(purpose: bytes) -> bytes:
@@ -104,7 +104,7 @@ def mock_verifier(user: str, secret: bytes) -> Verifier:
 
 
 def prepared(password: str) -> bytes:
-    """SASLprep (RFC 4013); the password as it is where that refuses it."""
+    """SASLprep (RFC 4013); the unchanged password where that refuses it."""
     if password.isascii():
         return password.encode()
     mapped = "".join(
@@ -136,7 +136,7 @@ def _is_prohibited(character: str) -> bool:
 
 
 def _has_one_direction(text: str) -> bool:
-    """Text from right to left must begin and end so, and hold nothing that runs from left to right."""
+    """Text from right to left must begin and end so, and contain nothing that runs from left to right."""
     if not any(map(stringprep.in_table_d1, text)):
         return True
     ends_right = stringprep.in_table_d1(text[0]) and stringprep.in_table_d1(text[-1])

@@ -1,8 +1,8 @@
-"""What a role may do: the one place that decides it, over the role's record.
+"""The rights of a role: the one place that decides them, over the role's record.
 
 A superuser may do everything. Others may not set cluster settings, change roles, read or write files, see
-restricted system tables, or touch what belongs to other roles. A role that does not exist may do nothing.
-The caller reads the record: most as of now, a statement that changes roles in its own transaction.
+restricted system tables, or change objects of other roles. A role that does not exist may do nothing. The
+caller reads the record: most callers as of now, a statement that changes roles in its own transaction.
 
 Walk: `sql.tables.virtual`, `sql.clients.sql_sessions`, `sql.statements.ddl.roles`,
 `sql.statements.show.cluster_settings` and the statements of jobs ask here.

@@ -1,10 +1,10 @@
-"""Users: who may log in, and what a proof of their password is checked with.
+"""Users: who may log in, and the verifier for a proof of their password.
 
-`root` is there from the start: a superuser that cannot be dropped or locked out, without a
-password until it is given one. A record holds a verifier, never a password.
+`root` exists from the start: a superuser that cannot be dropped or locked out, without a password until one
+is set. A record contains a verifier, never a password.
 
-From a secret of the cluster's own (`catalog.accounts.cluster_secrets`) every node derives the same
-salts for users that do not exist, so that nobody can tell these from others.
+From the cluster's own secret (`catalog.accounts.cluster_secrets`) every node derives the same salts for users
+that do not exist, so that clients cannot tell them from existing ones.
 
 Invariant (root-stays): there is always a superuser `root` that may log in.
 
@@ -39,7 +39,7 @@ RESERVED, RESERVED_PREFIX = ("public", "none"), "pg_"
 class User(Record, frozen=True):
     name: str
     verifier: str = ""
-    """As `catalog.accounts.passwords` writes it; "": no password, so none is right."""
+    """As `catalog.accounts.passwords` writes it; "": no password, so every password is wrong."""
     is_superuser: bool = False
     can_login: bool = True
     created_at: Timestamp = ZERO_AT
@@ -89,14 +89,14 @@ class Users:
         is_superuser: bool | None = None,
         can_login: bool | None = None,
     ) -> None:
-        """None leaves a thing as it is; the verifier "" takes the password away."""
+        """None leaves a field unchanged; the verifier "" removes the password."""
         user = self._existing(txn, name)
         if name == ROOT and (is_superuser is False or can_login is False):
             raise NotSupported(f'role "{ROOT}" must be a superuser that can log in')
         _check_verifier(verifier or "")
-        given = {"verifier": verifier, "is_superuser": is_superuser, "can_login": can_login}
-        changes = {field: value for field, value in given.items() if value is not None}
-        # Until its commit, a user made in this very transaction has no time yet.
+        fields = {"verifier": verifier, "is_superuser": is_superuser, "can_login": can_login}
+        changes = {field: value for field, value in fields.items() if value is not None}
+        # A user created in this very transaction has no timestamp until the commit.
         stamp = "created_at" if user.created_at == MAX_AT else None
         self._users.put(txn, replace(user, **changes), stamp=stamp)
 
@@ -107,8 +107,8 @@ class Users:
         self._users.delete(txn, name)
 
     def secret(self, txn: Transaction, fresh: bytes) -> bytes:
-        """Returns the cluster's secret for logins; `fresh` becomes it if there is none yet."""
-        return self._secrets.made(txn, LOGIN_SECRET, fresh)
+        """Returns the cluster's secret for logins; `fresh` is stored if there is none yet."""
+        return self._secrets.get_or_put(txn, LOGIN_SECRET, fresh)
 
     def _existing(self, txn: Transaction, name: str) -> User:
         user = self.get(txn, name)

@@ -6,8 +6,8 @@
     alter type  in place where rows hold both types alike, otherwise by a new column that takes
                 over, with new indexes and checks on it
 
-A type that is widened in place is widened for writers and readers at once: a reader one version
-behind can meet a value that its type does not hold, and has to start over.
+A type that is widened in place is widened for writers and readers at once: a reader one version behind can
+meet a value that its type cannot represent, and has to start over.
 
 Walk: `sql` makes them, `catalog.changes.table_changes.alter` applies them.
 """
@@ -52,7 +52,7 @@ from tenure.catalog.descriptors.definitions import (
 from tenure.catalog.descriptors.elements import is_adding
 
 COLUMNS_MAX = 1600
-"""As in PostgreSQL, whose clients know it."""
+"""The limit of PostgreSQL, which its clients know."""
 
 
 class AddColumn(TableChange, frozen=True):
@@ -61,11 +61,11 @@ class AddColumn(TableChange, frozen=True):
     is_nullable: bool = True
     default: Expression | None = None
     filled: bytes | None = None
-    """The packed constant that rows have which exist already; without one, by the default if any."""
+    """The packed constant for existing rows; without one, the default if any."""
     is_hidden: bool = False
     identity: str = ""
     generated: Expression | None = None
-    """Instead of a default: what its value follows from in every row."""
+    """Instead of a default: the expression that computes its value in every row."""
 
     def apply(self, table: Table) -> Table:
         require_free_column(table, self.name)
@@ -131,7 +131,7 @@ class RenameColumn(TableChange, frozen=True):
 
 
 class SetDefault(TableChange, frozen=True):
-    """For rows to come; what older rows hold, written or not, stays."""
+    """For new rows; the values of existing rows, stored or implied, stay."""
 
     name: str
     default: Expression
@@ -151,7 +151,7 @@ class AddIdentity(TableChange, frozen=True):
     name: str
     identity: str
     default: Expression
-    """The next value of the sequence that the column is to own."""
+    """The next value of the sequence that the column will own."""
 
     def apply(self, table: Table) -> Table:
         column = settled_column_of(table, self.name)
@@ -188,7 +188,7 @@ class DropIdentity(TableChange, frozen=True):
 
 
 class DropExpression(TableChange, frozen=True):
-    """Leaves a plain column with the values that it has."""
+    """Leaves a plain column with its current values."""
 
     name: str
 
@@ -231,15 +231,17 @@ class AlterType(TableChange, frozen=True):
     name: str
     type: TypeRef
     computed: Expression | None = None
-    """The new value from the row; None where rows hold both types alike, and only the name changes."""
+    """Computes the new value from the row; None where rows hold both types alike, and only the name
+    changes.
+    """
     reverse: Expression | None = None
-    """The former value from the row with the new one, for readers one version behind."""
+    """Computes the former value from the row with the new one, for readers one version behind."""
     default: Expression | None = None
-    """The column's default from now on, of the new type."""
+    """The column's new default, of the new type."""
     checks: tuple[tuple[int, Expression], ...] = ()
-    """The checks that read the column, by id, as they read the new one: the table's `next_column`."""
+    """The checks that read the column, by id, rewritten to read the new one: the table's `next_column`."""
     predicates: tuple[tuple[int, Expression], ...] = ()
-    """The same of partial indexes."""
+    """The same for partial indexes."""
 
     def apply(self, table: Table) -> Table:
         column = settled_column_of(table, self.name)
@@ -269,7 +271,7 @@ class AlterType(TableChange, frozen=True):
         )
         was_strict = not _will_be_null(table, old)
         if was_strict and not in_key(table, old):
-            # What follows from a new value may be null, so readers stop relying on it before.
+            # A column generated from a new value may be null, so readers stop relying on NOT NULL before.
             table = allow_null(table, old)
         table = replace(table, columns=(*table.columns, new), next_column=new.id + 1)
         if was_strict:
@@ -355,7 +357,7 @@ def require_free_column(table: Table, name: str) -> None:
 
 
 def generated_from(table: Table, id: int) -> list[Column]:
-    """The columns whose values follow from a column."""
+    """The columns that are generated from a column."""
     columns = [each for each in staying(table.columns) if each.generated is not None]
     return [each for each in columns if each.generated is not None and id in each.generated.columns]
 
@@ -379,6 +381,6 @@ def _with_default(table: Table, name: str, default: Expression | None) -> Table:
 
 
 def _will_be_null(table: Table, column: Column) -> bool:
-    """Whether it may hold NULL once all that is declared is done."""
+    """Whether it may be NULL once all declared changes are done."""
     check = next((each for each in table.checks if each.not_null == column.id), None)
     return column.is_nullable if check is None else check.goal is Goal.ABSENT

@@ -1,12 +1,12 @@
 """Changes of a table's constraints, as data.
 
     check, foreign key   declared at write_only; validated, they become public
-    NOT VALID            there at once: enforced for new rows, and nobody relies on it
+    NOT VALID            there at once: enforced for new rows, but readers do not rely on it
     unique               is an index: `index_changes.AddIndex` with `is_constraint`
 
-A foreign key stands in its own table, and as an `Inbound` in the table it refers to, whose writers
-must look at it. The inbound is there from the version on that declares the key, until the version
-in which the key is gone: `ended_keys` says which are.
+A foreign key is stored in its own table, and as an `Inbound` in the table it refers to, whose writers must
+check it. The inbound exists from the version that declares the key until the version in which the key is
+gone: `ended_keys` finds those.
 
 Walk: `sql` makes them, `catalog.changes.table_changes.alter` applies them.
 """
@@ -59,7 +59,7 @@ class AddCheck(TableChange, frozen=True):
     name: str
     expression: Expression
     is_validated: bool = True
-    """False by NOT VALID."""
+    """False for NOT VALID."""
 
     def apply(self, table: Table) -> Table:
         require_free_constraint(table, self.name)
@@ -117,7 +117,7 @@ class AddInbound(TableChange, frozen=True):
 
 
 class DropInbound(TableChange, frozen=True):
-    """Of a foreign key that is gone, or whose table is."""
+    """Removes the inbound of a foreign key that is gone, or whose table is."""
 
     table: int
     constraint: int
@@ -189,7 +189,7 @@ class RenameConstraint(TableChange, frozen=True):
 
 
 class SetConstraintComment(TableChange, frozen=True):
-    """What is said of a unique constraint or a primary key is said of its index."""
+    """The comment of a unique constraint or a primary key is that of its index."""
 
     name: str
     comment: str

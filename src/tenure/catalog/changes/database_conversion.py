@@ -1,10 +1,10 @@
-"""ALTER DATABASE a CONVERT TO SCHEMA WITH PARENT b: what was a.public.t is b.a.t from now on.
+"""ALTER DATABASE a CONVERT TO SCHEMA WITH PARENT b: a.public.t becomes b.a.t.
 
     a ── public ── t, v, s          b ── public
                                       └─ a ── t, v, s       the same ids, their former names drain
 
-The database and its `public` go; there may be no other schema in it. What the objects are, and what
-they mean to each other, stays: all of that is by id.
+The database and its `public` are dropped; the database may have no other schema. The objects and their
+references to each other stay: they are by id.
 
 Walk: a statement calls `convert_to_schema`, and moves the database's zone to the schema.
 """
@@ -29,7 +29,7 @@ from tenure.catalog.descriptors.drafts import Draft
 
 def convert_to_schema(
     draft: Draft,
-    known: CatalogBelow,
+    catalog: CatalogBelow,
     id: int,
     *,
     parent: int,
@@ -38,11 +38,13 @@ def convert_to_schema(
     contents: Iterable[int],
     privileges: tuple[Grant, ...] = (),
 ) -> Schema:
-    """Makes a schema, whose id is handed in, of a database; `contents` is what the store has in it."""
-    database = database_of(draft, known, id)
+    """Makes a schema, with the given id, of a database; `contents` are the objects in it according to the
+    store.
+    """
+    database = database_of(draft, catalog, id)
     if id == parent:
         raise InvalidObject(f'database "{database.name}" cannot become a schema of itself')
-    inside = [descriptor_of(draft, known, each) for each in sorted({*schemas, *draft.declared})]
+    inside = [descriptor_of(draft, catalog, each) for each in sorted({*schemas, *draft.declared})]
     own = [
         each for each in inside if isinstance(each, Schema) and each.database == id and not is_dropped(each)
     ]
@@ -52,7 +54,7 @@ def convert_to_schema(
         )
     made = create_schema(
         draft,
-        known,
+        catalog,
         id=schema,
         database=parent,
         name=database.name,
@@ -61,10 +63,10 @@ def convert_to_schema(
     )
     places = {each.id for each in own}
     for each in sorted({*contents, *draft.declared}):
-        found = descriptor_of(draft, known, each)
+        found = descriptor_of(draft, catalog, each)
         # A sequence that a column owns comes with its table.
         comes_along = isinstance(found, Sequence) and found.owned_by is not None
         if isinstance(found, Contained) and found.schema in places and not (is_dropped(found) or comes_along):
-            set_schema(draft, known, each, schema)
-    drop_database(draft, known, id, places, ())
+            set_schema(draft, catalog, each, schema)
+    drop_database(draft, catalog, id, places, ())
     return made

@@ -1,20 +1,20 @@
-"""What depends on what: how far a DROP reaches, and how PostgreSQL tells of it.
+"""Dependencies: which objects a DROP affects, and how PostgreSQL reports them.
 
     table      foreign keys of others that refer to it, views that read it
     column     foreign keys and views that use it, columns generated from it
     view       views that read it
     type       columns of tables that have it, views that use it
     sequence   defaults that call it, views that do
-    schema     what is in it
+    schema     the objects in it
     database   its schemas
 
-A sequence that a column owns goes with it, as `public` with its database, and nobody is told; what
-depends on the sequence is in the way all the same. A part of what is going is in nobody's way.
+A sequence that a column owns is dropped with it, and `public` with its database, without a report; objects
+that depend on the sequence still block the drop. A part of a dropped object blocks nothing.
 
-The order is PostgreSQL's: what depends goes before what it depends on, and newer objects first. A
-message lists the reverse.
+The order is PostgreSQL's: dependents are dropped before what they depend on, and newer objects first. A
+message lists the reverse order.
 
-Walk: `catalog.changes.drops` asks `closure`, tells of it or drops it.
+Walk: `catalog.changes.drops` calls `closure`, then reports the objects or drops them.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -56,28 +56,30 @@ class Thing(NamedTuple):
 class Going(NamedTuple):
     thing: Thing
     because: Thing
-    """What it depends on."""
+    """The object that it depends on."""
     is_owned: bool
 
 
 Contents = Mapping[int, Sequence[AnyDescriptor]]
-"""What lies in a schema or database, by its id."""
+"""The objects in a schema or database, by its id."""
 
 
 def closure(
-    draft: Draft, known: CatalogBelow, roots: Sequence[Thing], contents: Contents | None = None
+    draft: Draft, catalog: CatalogBelow, roots: Sequence[Thing], contents: Contents | None = None
 ) -> list[Going]:
-    """All that goes when the roots go, besides them, in the order in which it has to."""
-    reach = _Reach(draft, known, roots, contents or {})
+    """All objects that are dropped with the roots, without the roots, in the order of the drop."""
+    reach = _Reach(draft, catalog, roots, contents or {})
     for root in roots:
         reach.follow(root)
     return reach.going
 
 
 class _Reach:
-    def __init__(self, draft: Draft, known: CatalogBelow, roots: Sequence[Thing], contents: Contents) -> None:
+    def __init__(
+        self, draft: Draft, catalog: CatalogBelow, roots: Sequence[Thing], contents: Contents
+    ) -> None:
         self._draft = draft
-        self._known = known
+        self._known = catalog
         self._contents = contents
         self._inside = {each.id for inside in contents.values() for each in inside}
         self._seen = set(roots)
@@ -92,7 +94,7 @@ class _Reach:
                 self.going.append(each)
 
     def _is_going(self, thing: Thing) -> bool:
-        """By itself, or as a part of what is."""
+        """Whether it is dropped by itself, or as a part of a dropped object."""
         if thing.part and (thing.id in self._inside or Thing(thing.id) in self._seen):
             return True
         return thing in self._seen or (thing.part == DEFAULT and thing._replace(part=COLUMN) in self._seen)
@@ -160,11 +162,11 @@ def _goes_untold(descriptor: AnyDescriptor) -> bool:
             return False
 
 
-# ── telling ────────────────────────────────────────────────────────────────────────────────────
+# ── reporting ───────────────────────────────────────────────────────────────────────────────────
 
 
 Qualifies = Callable[[AnyDescriptor], bool]
-"""Whether an object needs its schema's name in front: it is not found without."""
+"""Whether an object needs its schema's name in front, because it is not found without."""
 
 
 def never(descriptor: AnyDescriptor) -> bool:
@@ -176,23 +178,23 @@ def always(descriptor: AnyDescriptor) -> bool:
 
 
 def lines(
-    draft: Draft, known: CatalogBelow, going: Sequence[Going], *, qualifies: Qualifies = never
+    draft: Draft, catalog: CatalogBelow, going: Sequence[Going], *, qualifies: Qualifies = never
 ) -> list[str]:
-    """What is in the way, as PostgreSQL lists it: nearest first."""
+    """The dependent objects as PostgreSQL lists them: nearest first."""
     return [
-        f"{name_of(draft, known, each.thing, qualifies=qualifies)} depends on "
-        f"{name_of(draft, known, each.because, qualifies=qualifies)}"
+        f"{name_of(draft, catalog, each.thing, qualifies=qualifies)} depends on "
+        f"{name_of(draft, catalog, each.because, qualifies=qualifies)}"
         for each in reversed(going)
         if not each.is_owned
     ]
 
 
-def name_of(draft: Draft, known: CatalogBelow, thing: Thing, *, qualifies: Qualifies = never) -> str:
-    descriptor = descriptor_of(draft, known, thing.id)
+def name_of(draft: Draft, catalog: CatalogBelow, thing: Thing, *, qualifies: Qualifies = never) -> str:
+    descriptor = descriptor_of(draft, catalog, thing.id)
     assert descriptor is not None, f"there is no descriptor {thing.id}"
     schema = None
     if isinstance(descriptor, Contained) and qualifies(descriptor):
-        schema = descriptor_of(draft, known, descriptor.schema)
+        schema = descriptor_of(draft, catalog, descriptor.schema)
     whole = title(descriptor, schema)
     if not thing.part:
         return whole
@@ -205,7 +207,7 @@ def name_of(draft: Draft, known: CatalogBelow, thing: Thing, *, qualifies: Quali
 
 
 def title(descriptor: AnyDescriptor, schema: AnyDescriptor | None = None) -> str:
-    """What it is called in messages."""
+    """Its name and kind in messages."""
     kind = "type" if isinstance(descriptor, EnumType) else type(descriptor).__name__.lower()
     name = descriptor.name if schema is None else f"{schema.name}.{descriptor.name}"
     return f"{kind} {name}"

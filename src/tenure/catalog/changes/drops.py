@@ -1,18 +1,18 @@
-"""Dropping: RESTRICT says what is in the way, CASCADE takes exactly that along.
+"""Dropping: RESTRICT reports the dependent objects, CASCADE drops exactly those too.
 
-What is in the way of each kind, `catalog.changes.dependencies` says; of a schema, it is what is in it, and of
-a database its schemas too, and what these drag along. What is dropped together is not in its own way.
-A dropped descriptor keeps its name as draining, and stays until its data is gone; what it refers to
-forgets it at once.
+`catalog.changes.dependencies` finds the dependents of each kind; those of a schema are the objects in it,
+those of a database its schemas too, with their dependents. Objects that are dropped together do not block
+each other. A dropped descriptor keeps its name as draining, and stays until its data is gone; descriptors
+that it refers to forget it at once.
 
-A column that leaves gets its default from writers until nobody sees it any more. So the values of a
-sequence that went with it can still be asked for.
+Writers give a column that is being dropped its default until no reader sees it any more. So the values of a
+sequence that was dropped with it can still be drawn.
 
-The contents of a schema or database are handed in as they are in the store, read in the
-transaction itself, so that an object that somebody adds meanwhile makes it start over.
+The contents of a schema or database are handed in as they are in the store, read in the transaction itself,
+so that an object that another transaction adds meanwhile makes it start over.
 
-Invariant (drop-closure): RESTRICT fails if and only if something is in the way, and CASCADE drops
-exactly what depends.
+Invariant (drop-closure): RESTRICT fails if and only if there are dependent objects, and CASCADE drops exactly
+those.
 
 Walk: `sql` calls these for DROP -> `dependencies.closure`.
 """
@@ -70,7 +70,7 @@ MANY = "desired object(s)"
 
 def drop_objects(
     draft: Draft,
-    known: CatalogBelow,
+    catalog: CatalogBelow,
     ids: Sequence[int],
     *,
     is_cascade: bool = False,
@@ -78,84 +78,84 @@ def drop_objects(
 ) -> None:
     """Drops tables, views, sequences and types together."""
     for id in ids:
-        _require_not_identity(draft, known, id)
+        _require_not_identity(draft, catalog, id)
     roots = [Thing(id) for id in dict.fromkeys(ids)]
-    _drop(draft, known, roots, is_cascade=is_cascade, qualifies=qualifies)
+    _drop(draft, catalog, roots, is_cascade=is_cascade, qualifies=qualifies)
 
 
 def drop_column(
     draft: Draft,
-    known: CatalogBelow,
+    catalog: CatalogBelow,
     table: int,
     name: str,
     *,
     is_cascade: bool = False,
     qualifies: Qualifies = never,
 ) -> None:
-    """Drops a column, with the sequences that it owns and what the table itself has that uses it."""
-    column = settled_column_of(table_of(draft, known, table), name)
-    _drop(draft, known, [Thing(table, COLUMN, column.id)], is_cascade=is_cascade, qualifies=qualifies)
+    """Drops a column, with the sequences that it owns and the table's own elements that use it."""
+    column = settled_column_of(table_of(draft, catalog, table), name)
+    _drop(draft, catalog, [Thing(table, COLUMN, column.id)], is_cascade=is_cascade, qualifies=qualifies)
 
 
-def drop_identity(draft: Draft, known: CatalogBelow, table: int, name: str) -> None:
-    """Makes a plain column of an identity column; its sequence goes."""
-    altered = alter(draft, known, table, DropIdentity(name))
-    owned = owned_sequences(draft, known, altered, settled_column_of(altered, name).id)
-    drop_objects(draft, known, [each.id for each in owned])
+def drop_identity(draft: Draft, catalog: CatalogBelow, table: int, name: str) -> None:
+    """Makes a plain column of an identity column; its sequence is dropped."""
+    altered = alter(draft, catalog, table, DropIdentity(name))
+    owned = owned_sequences(draft, catalog, altered, settled_column_of(altered, name).id)
+    drop_objects(draft, catalog, [each.id for each in owned])
 
 
 def drop_schemas(
     draft: Draft,
-    known: CatalogBelow,
+    catalog: CatalogBelow,
     ids: Sequence[int],
     contents: Iterable[int],
     *,
     is_cascade: bool = False,
     qualifies: Qualifies = always,
 ) -> None:
-    """Drops schemas together; `contents` are the objects that they have in the store."""
-    within = inside(draft, known, ids, contents)
+    """Drops schemas together; `contents` are their objects in the store."""
+    within = inside(draft, catalog, ids, contents)
     roots = [Thing(id) for id in dict.fromkeys(ids)]
-    _drop(draft, known, roots, within, is_cascade=is_cascade, qualifies=qualifies)
+    _drop(draft, catalog, roots, within, is_cascade=is_cascade, qualifies=qualifies)
 
 
 def drop_schema(
-    draft: Draft, known: CatalogBelow, id: int, contents: Iterable[int], *, is_cascade: bool = False
+    draft: Draft, catalog: CatalogBelow, id: int, contents: Iterable[int], *, is_cascade: bool = False
 ) -> None:
-    drop_schemas(draft, known, [id], contents, is_cascade=is_cascade)
+    drop_schemas(draft, catalog, [id], contents, is_cascade=is_cascade)
 
 
 def drop_database(
     draft: Draft,
-    known: CatalogBelow,
+    catalog: CatalogBelow,
     id: int,
     schemas: Iterable[int],
     contents: Iterable[int],
     *,
     is_cascade: bool = False,
 ) -> None:
-    """Drops a database; an empty schema `public` is not in the way."""
-    parents = [*_schemas(draft, known, id, schemas)]
-    within = {id: parents, **inside(draft, known, [each.id for each in parents], contents)}
-    _drop(draft, known, [Thing(id)], within, is_cascade=is_cascade, qualifies=always)
+    """Drops a database; an empty schema `public` does not block it."""
+    parents = [*_schemas(draft, catalog, id, schemas)]
+    within = {id: parents, **inside(draft, catalog, [each.id for each in parents], contents)}
+    _drop(draft, catalog, [Thing(id)], within, is_cascade=is_cascade, qualifies=always)
 
 
-# ── what is in the way ─────────────────────────────────────────────────────────────────────────
+# ── dependent objects ───────────────────────────────────────────────────────────────────────────
 
 
 def _refusal(
-    draft: Draft, known: CatalogBelow, roots: Sequence[Thing], found: list[str], qualifies: Qualifies
+    draft: Draft, catalog: CatalogBelow, roots: Sequence[Thing], found: list[str], qualifies: Qualifies
 ) -> DependentObjects:
-    first = name_of(draft, known, roots[0], qualifies=qualifies)
+    first = name_of(draft, catalog, roots[0], qualifies=qualifies)
     what, them = (first, "it") if len(roots) == 1 else (MANY, "them")
     return DependentObjects.listing(f"cannot drop {what} because other objects depend on {them}", found)
 
 
-def _require_not_identity(draft: Draft, known: CatalogBelow, id: int) -> None:
+def _require_not_identity(draft: Draft, catalog: CatalogBelow, id: int) -> None:
     """The sequence of an identity column is a part of the column."""
-    sequence = _existing(draft, known, id)
+    sequence = _existing(draft, catalog, id)
     owner = sequence.owned_by if isinstance(sequence, SequenceDescriptor) else None
-    table = None if owner is None else descriptor_of(draft, known, owner.table)
+    table = None if owner is None else descriptor_of(draft, catalog, owner.table)
     if owner is None or not isinstance(table, Table):
         return
     column = next((each for each in staying(table.columns) if each.id == owner.column), None)
@@ -167,103 +167,103 @@ def _require_not_identity(draft: Draft, known: CatalogBelow, id: int) -> None:
         )
 
 
-def inside(draft: Draft, known: CatalogBelow, schemas: Iterable[int], contents: Iterable[int]) -> Contents:
-    """The objects in each of these schemas, what the transaction itself did included."""
+def inside(draft: Draft, catalog: CatalogBelow, schemas: Iterable[int], contents: Iterable[int]) -> Contents:
+    """The objects in each of these schemas, with the transaction's own changes."""
     found: dict[int, list[AnyDescriptor]] = {schema: [] for schema in schemas}
     for id in sorted({*contents, *draft.declared}):
-        each = descriptor_of(draft, known, id)
+        each = descriptor_of(draft, catalog, id)
         if isinstance(each, Contained) and each.schema in found and not is_dropped(each):
             found[each.schema].append(each)
     return found
 
 
-def _schemas(draft: Draft, known: CatalogBelow, database: int, schemas: Iterable[int]) -> Iterator[Schema]:
+def _schemas(draft: Draft, catalog: CatalogBelow, database: int, schemas: Iterable[int]) -> Iterator[Schema]:
     for id in sorted({*schemas, *draft.declared}):
-        each = descriptor_of(draft, known, id)
+        each = descriptor_of(draft, catalog, id)
         if isinstance(each, Schema) and each.database == database and not is_dropped(each):
             yield each
 
 
-# ── letting go ─────────────────────────────────────────────────────────────────────────────────
+# ── dropping ────────────────────────────────────────────────────────────────────────────────────
 
 
 def _drop(
     draft: Draft,
-    known: CatalogBelow,
+    catalog: CatalogBelow,
     roots: Sequence[Thing],
     contents: Contents | None = None,
     *,
     is_cascade: bool,
     qualifies: Qualifies = never,
 ) -> None:
-    """Drops what depends before what it depends on; or says that something does."""
-    going = closure(draft, known, roots, contents)
+    """Drops dependents before what they depend on; or reports them."""
+    going = closure(draft, catalog, roots, contents)
     if not is_cascade:
-        found = lines(draft, known, going, qualifies=qualifies)
+        found = lines(draft, catalog, going, qualifies=qualifies)
         if found:
-            raise _refusal(draft, known, roots, found, qualifies)
+            raise _refusal(draft, catalog, roots, found, qualifies)
     things = [*(each.thing for each in going), *roots]
     wholes = [each.id for each in things if not each.part]
     for thing in things:
         if thing.part:
-            _drop_part(draft, known, thing)
+            _drop_part(draft, catalog, thing)
         else:
-            _free(draft, known, _existing(draft, known, thing.id), set(wholes))
+            _free(draft, catalog, _existing(draft, catalog, thing.id), set(wholes))
     for id in wholes:
-        _drop_whole(draft, known, _existing(draft, known, id))
+        _drop_whole(draft, catalog, _existing(draft, catalog, id))
 
 
-def _drop_whole(draft: Draft, known: CatalogBelow, descriptor: AnyDescriptor) -> None:
+def _drop_whole(draft: Draft, catalog: CatalogBelow, descriptor: AnyDescriptor) -> None:
     draft.drop(descriptor)
     if isinstance(descriptor, Schema):
-        database = _existing(draft, known, descriptor.database)
+        database = _existing(draft, catalog, descriptor.database)
         assert isinstance(database, Database), "a schema is in a database"
         draft.touch(database)
 
 
-def _drop_part(draft: Draft, known: CatalogBelow, thing: Thing) -> None:
-    table = table_of(draft, known, thing.id)
+def _drop_part(draft: Draft, catalog: CatalogBelow, thing: Thing) -> None:
+    table = table_of(draft, catalog, thing.id)
     if thing.part == CONSTRAINT:
-        alter(draft, known, table.id, DropKey(thing.element))
+        alter(draft, catalog, table.id, DropKey(thing.element))
         return
     column = next((each for each in staying(table.columns) if each.id == thing.element), None)
     if column is None:
-        return  # it went with another
+        return  # dropped with another
     if thing.part == DEFAULT:
-        alter(draft, known, table.id, DropDefault(column.name))
+        alter(draft, catalog, table.id, DropDefault(column.name))
     else:
-        referring = referring_to(draft, known, table)
-        alter(draft, known, table.id, DropColumn(column.name, is_cascade=True, referring=referring))
+        referring = referring_to(draft, catalog, table)
+        alter(draft, catalog, table.id, DropColumn(column.name, is_cascade=True, referring=referring))
 
 
-def _free(draft: Draft, known: CatalogBelow, descriptor: AnyDescriptor, together: set[int]) -> None:
-    """Takes an object out of what it uses; what is dropped with it needs not know."""
+def _free(draft: Draft, catalog: CatalogBelow, descriptor: AnyDescriptor, together: set[int]) -> None:
+    """Removes an object from the descriptors that it uses; those dropped with it need no update."""
     match descriptor:
         case Table():
             for key in descriptor.foreign_keys:
                 if key.target not in together:
-                    alter(draft, known, key.target, DropInbound(descriptor.id, key.id))
+                    alter(draft, catalog, key.target, DropInbound(descriptor.id, key.id))
             used = {*enums_of(descriptor), *sequences_of(descriptor)}
         case View():
             used = {each.id for each in descriptor.depends}
         case SequenceDescriptor():
             used = set()
             if descriptor.owned_by is not None and descriptor.owned_by.table not in together:
-                disown(draft, known, descriptor.owned_by.table, descriptor.id)
+                disown(draft, catalog, descriptor.owned_by.table, descriptor.id)
         case EnumType() | _:
             used = set()
     for id in sorted(used - together):
-        set_dependent(draft, known, id, descriptor.id, is_used=False)
+        set_dependent(draft, catalog, id, descriptor.id, is_used=False)
 
 
-def disown(draft: Draft, known: CatalogBelow, table: int, sequence: int) -> None:
-    """Has a table forget a sequence that one of its columns owned."""
-    owner = table_of(draft, known, table)
+def disown(draft: Draft, catalog: CatalogBelow, table: int, sequence: int) -> None:
+    """Makes a table forget a sequence that one of its columns owned."""
+    owner = table_of(draft, catalog, table)
     left = tuple(each for each in owner.sequences if each != sequence)
     draft.declare(replace(owner, sequences=left), made_from=owner.version)
 
 
-def _existing(draft: Draft, known: CatalogBelow, id: int) -> AnyDescriptor:
-    descriptor = descriptor_of(draft, known, id)
+def _existing(draft: Draft, catalog: CatalogBelow, id: int) -> AnyDescriptor:
+    descriptor = descriptor_of(draft, catalog, id)
     assert descriptor is not None, f"there is no descriptor {id}"
     return descriptor

@@ -1,11 +1,11 @@
-"""Names that are free or not: whether an object can stand in a place, and if not, why.
+"""Free names: whether an object can have a name key, and the reason if not.
 
-A name that is draining belongs to its former owner until the leases that know it are gone. One that a
-transaction itself gives up, it may give out again: where nobody else uses the former object, all of
-it is one commit; else the commit is refused (55006).
+A name that is draining belongs to its former owner until the leases that resolve it are gone. A name that a
+transaction itself gives up it may reuse: if no other node uses the former object, all of it is one commit;
+else the commit is refused (55006).
 
-Walk: `object_changes`, `sequence_changes`, `view_changes` and `undrops` call `require_free` before they give
-a name out.
+Walk: `object_changes`, `sequence_changes`, `view_changes` and `undrops` call `require_free` before they
+assign a name.
 """
 
 from tenure.base.errors import (
@@ -36,18 +36,18 @@ from tenure.catalog.descriptors.drafts import Draft
 from tenure.catalog.descriptors.validation import NAME_BYTES_MAX
 
 
-def require_free(draft: Draft, known: CatalogBelow, descriptor: AnyDescriptor) -> None:
-    """Raises if a descriptor cannot take the place that it names."""
+def require_free(draft: Draft, catalog: CatalogBelow, descriptor: AnyDescriptor) -> None:
+    """Raises if a descriptor cannot have the name key that it names."""
     require_name(descriptor.name)
     place = place_of(descriptor)
-    id = draft.names[place] if place in draft.names else known.id_at(place)
+    id = draft.names[place] if place in draft.names else catalog.id_at(place)
     if id is None and place not in draft.names:
         return
-    holder = _draining_holder(draft, place) if id is None else descriptor_of(draft, known, id)
+    holder = _draining_holder(draft, place) if id is None else descriptor_of(draft, catalog, id)
     if holder is not None and holder.id == descriptor.id:
         return  # its own former name
     if holder is not None and holder.id in draft.declared and place in holder.draining:
-        return  # given up by this very transaction: whether it is free by then, its commit says
+        return  # given up by this very transaction: its commit decides whether the name is free by then
     if holder is None or is_dropped(holder) or place_of(holder) != place:
         raise ObjectInUse(
             f'the name "{place.name}" is still in use by what had it before',
@@ -61,16 +61,16 @@ def require_name(name: str) -> None:
         raise InvalidName(f'the name "{name}" is empty, too long or not printable')
 
 
-def schema_of(draft: Draft, known: CatalogBelow, id: int) -> Schema:
-    """A schema that can take objects."""
-    schema = descriptor_of(draft, known, id)
+def schema_of(draft: Draft, catalog: CatalogBelow, id: int) -> Schema:
+    """A schema that accepts objects."""
+    schema = descriptor_of(draft, catalog, id)
     if not isinstance(schema, Schema) or is_dropped(schema):
         raise UndefinedSchema(f'schema "{schema.name if schema else id}" does not exist')
     return schema
 
 
-def database_of(draft: Draft, known: CatalogBelow, id: int) -> Database:
-    database = descriptor_of(draft, known, id)
+def database_of(draft: Draft, catalog: CatalogBelow, id: int) -> Database:
+    database = descriptor_of(draft, catalog, id)
     if not isinstance(database, Database) or is_dropped(database):
         raise UndefinedDatabase(f'database "{database.name if database else id}" does not exist')
     return database

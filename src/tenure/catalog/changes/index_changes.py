@@ -52,7 +52,7 @@ class AddIndex(TableChange, frozen=True):
     is_unique: bool = False
     predicate: Expression | None = None
     is_constraint: bool = False
-    """Whether it is asked for by ADD CONSTRAINT ... UNIQUE."""
+    """Whether it was declared by ADD CONSTRAINT ... UNIQUE."""
     is_deferrable: bool = False
 
     def apply(self, table: Table) -> Table:
@@ -117,12 +117,12 @@ class SetIndexComment(TableChange, frozen=True):
 
 class AlterPrimaryKey(TableChange, frozen=True):
     name: str
-    """Of the primary index, and so of the constraint."""
+    """The name of the primary index, and so of the constraint."""
     parts: tuple[NamedKeyColumn, ...]
     is_added: bool = False
-    """Asked for by ADD PRIMARY KEY, which wants that there is none."""
+    """Declared by ADD PRIMARY KEY, which requires that there is none."""
     former: str = ""
-    """The unique index that the former key becomes, if it is to become one."""
+    """The unique index that the former key becomes, if any."""
     referring: tuple[Referring, ...] = ()
     is_deferrable: bool = False
 
@@ -174,12 +174,12 @@ def require_free_index(table: Table, name: str) -> None:
 
 
 def primary_of(table: Table) -> Index:
-    """The primary index that there will be."""
+    """The primary index after all declared changes."""
     return _successor(table, table.index(table.primary))
 
 
 def forgets_key(table: Table) -> bool:
-    """Whether equal keys may come once the table's changes are done: its primary key goes or is another."""
+    """Whether equal keys are allowed after the table's changes: its primary key is dropped or replaced."""
     replaced = {column.id: column.replaces or column.id for column in table.columns}
     new = {replaced[part.column] for part in primary_of(table).parts}
     return not new <= columns_of(table.index(table.primary))
@@ -193,13 +193,13 @@ def row_id(table: Table) -> Column | None:
 
 
 def in_key(table: Table, column: Column) -> bool:
-    """Whether a column is in the primary key that there is, or in the one that there will be."""
+    """Whether a column is in the current primary key, or in the one after all declared changes."""
     keys = table.index(table.primary), primary_of(table)
     return any(part.column == column.id for key in keys for part in key.parts)
 
 
 def needing(table: Table, index: Index, referring: Iterable[Referring]) -> list[Referring]:
-    """The foreign keys that refer to what only this index makes unique."""
+    """The foreign keys that refer to columns which only this index makes unique."""
     mine = columns_of(index)
     others = [columns_of(each) for each in staying(table.indexes) if is_target(each) and each.id != index.id]
     if not is_target(index) or mine in others:
@@ -252,7 +252,7 @@ def remade(
     is_deferrable: bool | None = None,
     primary: int = 0,
 ) -> Table:
-    """Has an index replaced by a new one; one that nobody has seen yet is altered in place."""
+    """Replaces an index by a new one; one that is not published yet is altered in place."""
     index = _successor(table, index)
     new = replace(
         index,
@@ -283,7 +283,7 @@ def remade(
 
 
 def with_new_indexes(table: Table) -> Table:
-    """The same with new indexes, which have no entries yet; none of them may be on its way."""
+    """The same table with new, empty indexes; none of its indexes may have a change under way."""
     first = table.next_index
     ids = {index.id: first + number for number, index in enumerate(table.indexes)}
     return replace(
@@ -297,7 +297,7 @@ def with_new_indexes(table: Table) -> Table:
 
 
 def renamed_index(table: Table, index: Index, name: str) -> Table:
-    """Renames an index, and one that it is going to replace."""
+    """Renames an index, and the one that it is going to replace."""
     ids = (index.id, index.replaces)
     return replace(
         table,
@@ -323,7 +323,7 @@ def _refusal(what: str, index: Index, refusing: Iterable[Referring]) -> Dependen
 
 
 def without_index(table: Table, index: Index) -> Table:
-    """Lets an index go, and with it one that it was going to replace."""
+    """Drops an index, and with it one that it was going to replace."""
     indexes = gone(table.indexes, index)
     if index.replaces:
         indexes = gone(indexes, table.index(index.replaces))
@@ -331,7 +331,7 @@ def without_index(table: Table, index: Index) -> Table:
 
 
 def without_column(table: Table, column: Column) -> Table:
-    """Lets a column go, and what the table itself has that uses it."""
+    """Drops a column, and the table's own elements that use it."""
     for index in [*staying(table.indexes)]:
         reads = () if index.predicate is None else index.predicate.columns
         if column.id in reads or column.id in columns_of(index):
@@ -343,7 +343,7 @@ def without_column(table: Table, column: Column) -> Table:
         if column.id in key.columns or (key.target == table.id and column.id in key.target_columns):
             table = replace(table, foreign_keys=gone(table.foreign_keys, key))
     if column.default is None and not is_adding(column):
-        table = allow_null(table, column)  # writers that no longer see it have nothing to put there
+        table = allow_null(table, column)  # writers that no longer see it cannot give it a value
     return replace(table, columns=gone(table.columns, column))
 
 

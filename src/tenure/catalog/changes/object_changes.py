@@ -1,14 +1,14 @@
 """Databases, schemas, tables and types as a whole: made, renamed and moved in a draft.
 
 Views are made by `catalog.changes.view_changes` and sequences by `catalog.changes.sequence_changes`; they are
-renamed, moved and commented here, like all others. What a table's columns own moves with it.
+renamed, moved and commented here, like all others. Sequences that a table's columns own move with it.
 
-Each function changes the descriptor, its name and its database's map of schemas together; a schema
-that comes, goes or changes its name gives its database a new version. Ids are handed in: they are
-the store's to give.
+Each function changes the descriptor, its name and its database's map of schemas together; a schema that is
+created, dropped or renamed gives its database a new version. Ids are handed in, because the store assigns
+them.
 
 A statement that puts an object into a schema relies on the schema's version, so that a schema that is being
-dropped accepts nothing any more.
+dropped accepts no more objects.
 
 Walk: `sql` calls these for CREATE and ALTER ... RENAME.
 """
@@ -59,7 +59,7 @@ FIRST = 1
 
 def create_database(
     draft: Draft,
-    known: CatalogBelow,
+    catalog: CatalogBelow,
     *,
     id: int,
     schema: int,
@@ -69,7 +69,7 @@ def create_database(
 ) -> Database:
     """A database with its schema `public`, whose id is handed in too."""
     database = Database(id, FIRST, ZERO_AT, name, owner, DescriptorState.PUBLIC, privileges, ())
-    require_free(draft, known, database)
+    require_free(draft, catalog, database)
     draft.create(database)
     draft.create(
         Schema(schema, FIRST, ZERO_AT, PUBLIC_SCHEMA, owner, DescriptorState.PUBLIC, (), (), database=id)
@@ -79,7 +79,7 @@ def create_database(
 
 def create_schema(
     draft: Draft,
-    known: CatalogBelow,
+    catalog: CatalogBelow,
     *,
     id: int,
     database: int,
@@ -87,11 +87,11 @@ def create_schema(
     owner: str,
     privileges: tuple[Grant, ...] = (),
 ) -> Schema:
-    parent = database_of(draft, known, database)
+    parent = database_of(draft, catalog, database)
     schema = Schema(
         id, FIRST, ZERO_AT, name, owner, DescriptorState.PUBLIC, privileges, (), database=database
     )
-    require_free(draft, known, schema)
+    require_free(draft, catalog, schema)
     draft.create(schema)
     draft.touch(parent)
     return schema
@@ -99,7 +99,7 @@ def create_schema(
 
 def create_table(
     draft: Draft,
-    known: CatalogBelow,
+    catalog: CatalogBelow,
     *,
     id: int,
     schema: int,
@@ -115,10 +115,10 @@ def create_table(
 ) -> Table:
     """A table; without a key its rows are kept by a hidden row id, whose default is `row_id`.
 
-    Indexes and constraints come as changes. One that refers to tables which others write already
-    is `adding` first, until those know of it.
+    Indexes and constraints come as changes. A table that refers to tables with other writers is `adding`
+    first, until those writers know of it.
     """
-    parent = schema_of(draft, known, schema)
+    parent = schema_of(draft, catalog, schema)
     bare = Table(
         id,
         FIRST,
@@ -134,10 +134,10 @@ def create_table(
         primary=FIRST,
         indexes=(),
     )
-    require_free(draft, known, bare)
+    require_free(draft, catalog, bare)
     table = bare
     for column in columns:
-        # A new table has no rows yet that would need a value.
+        # A new table has no rows that would need a value.
         table = replace(column, filled=None).apply(table)
     if not key:
         hidden = row_id_column(table, row_id)
@@ -147,15 +147,15 @@ def create_table(
     table = _with_primary(table, parts, name_of_key, is_constraint=bool(key), is_deferrable=is_key_deferrable)
     draft.create(table)
     draft.rely_on(parent)
-    table = declare(draft, known, bare, table)
+    table = declare(draft, catalog, bare, table)
     for change in changes:
-        table = alter(draft, known, id, change)
+        table = alter(draft, catalog, id, change)
     return table
 
 
 def create_enum(
     draft: Draft,
-    known: CatalogBelow,
+    catalog: CatalogBelow,
     *,
     id: int,
     schema: int,
@@ -164,7 +164,7 @@ def create_enum(
     labels: Sequence[str],
     privileges: tuple[Grant, ...] = (),
 ) -> EnumType:
-    parent = schema_of(draft, known, schema)
+    parent = schema_of(draft, catalog, schema)
     members = enum_members(labels)
     type_ = EnumType(
         id,
@@ -179,7 +179,7 @@ def create_enum(
         schema=schema,
         members=members,
     )
-    require_free(draft, known, type_)
+    require_free(draft, catalog, type_)
     draft.create(type_)
     draft.rely_on(parent)
     return type_
@@ -206,92 +206,92 @@ def _with_primary(
 # ── changing ───────────────────────────────────────────────────────────────────────────────────
 
 
-def rename_object(draft: Draft, known: CatalogBelow, id: int, name: str) -> AnyDescriptor:
-    """Gives any kind of descriptor another name."""
-    former = _existing(draft, known, id)
-    return former if former.name == name else _move(draft, known, former, replace(former, name=name))
+def rename_object(draft: Draft, catalog: CatalogBelow, id: int, name: str) -> AnyDescriptor:
+    """Renames a descriptor of any kind."""
+    former = _existing(draft, catalog, id)
+    return former if former.name == name else _move(draft, catalog, former, replace(former, name=name))
 
 
-def set_schema(draft: Draft, known: CatalogBelow, id: int, schema: int, *, name: str = "") -> AnyDescriptor:
-    """Moves what stands in a schema to another, which may be another database's."""
-    former = _existing(draft, known, id)
+def set_schema(draft: Draft, catalog: CatalogBelow, id: int, schema: int, *, name: str = "") -> AnyDescriptor:
+    """Moves an object to another schema, possibly of another database."""
+    former = _existing(draft, catalog, id)
     assert isinstance(former, Contained), "only these stand in a schema"
-    _require_unlinked(draft, known, former, "cannot move an owned sequence into another schema")
-    parent = schema_of(draft, known, schema)
+    _require_unlinked(draft, catalog, former, "cannot move an owned sequence into another schema")
+    parent = schema_of(draft, catalog, schema)
     moved = replace(former, database=parent.database, schema=schema, name=name or former.name)
     if place_of(moved) == place_of(former):
         return former
     draft.rely_on(parent)
     if isinstance(former, Table):
-        for sequence in owned_sequences(draft, known, former):
+        for sequence in owned_sequences(draft, catalog, former):
             if sequence.schema != schema:
                 with_it = replace(sequence, database=parent.database, schema=schema)
-                _move(draft, known, sequence, with_it)
-    return _move(draft, known, former, moved)
+                _move(draft, catalog, sequence, with_it)
+    return _move(draft, catalog, former, moved)
 
 
-def set_owner(draft: Draft, known: CatalogBelow, id: int, owner: str) -> AnyDescriptor:
-    former = _existing(draft, known, id)
+def set_owner(draft: Draft, catalog: CatalogBelow, id: int, owner: str) -> AnyDescriptor:
+    former = _existing(draft, catalog, id)
     if former.owner != owner:
-        _require_unlinked(draft, known, former, f'cannot change owner of sequence "{former.name}"')
-    for sequence in owned_sequences(draft, known, former) if isinstance(former, Table) else ():
+        _require_unlinked(draft, catalog, former, f'cannot change owner of sequence "{former.name}"')
+    for sequence in owned_sequences(draft, catalog, former) if isinstance(former, Table) else ():
         draft.declare(replace(sequence, owner=owner), made_from=sequence.version)
     draft.declare(replace(former, owner=owner), made_from=former.version)
     return draft.declared[id]
 
 
-def set_comment(draft: Draft, known: CatalogBelow, id: int, comment: str | None) -> AnyDescriptor:
-    """Says something of any kind of descriptor; None or nothing takes back what was said."""
-    former = _existing(draft, known, id)
+def set_comment(draft: Draft, catalog: CatalogBelow, id: int, comment: str | None) -> AnyDescriptor:
+    """Sets the comment of a descriptor of any kind; None or an empty text removes it."""
+    former = _existing(draft, catalog, id)
     draft.declare(replace(former, comment=comment or ""), made_from=former.version)
     return draft.declared[id]
 
 
 def add_enum_value(
     draft: Draft,
-    known: CatalogBelow,
+    catalog: CatalogBelow,
     id: int,
     label: str,
     *,
     before: str | None = None,
     after: str | None = None,
 ) -> EnumType:
-    """Adds a label, at the end or beside a neighbour; it may be written once everybody can read it."""
-    type_ = _enum(draft, known, id)
+    """Adds a label, at the end or beside a neighbour; it may be written once all nodes can read it."""
+    type_ = _enum(draft, catalog, id)
     changed = added(type_, label, before=before, after=after, is_seen=not draft.is_new(id))
     draft.declare(changed, made_from=type_.version)
     return changed
 
 
-def rename_enum_value(draft: Draft, known: CatalogBelow, id: int, label: str, to: str) -> EnumType:
-    type_ = _enum(draft, known, id)
+def rename_enum_value(draft: Draft, catalog: CatalogBelow, id: int, label: str, to: str) -> EnumType:
+    type_ = _enum(draft, catalog, id)
     changed = renamed(type_, label, to)
     draft.declare(changed, made_from=type_.version)
     return changed
 
 
-def _require_unlinked(draft: Draft, known: CatalogBelow, descriptor: AnyDescriptor, message: str) -> None:
+def _require_unlinked(draft: Draft, catalog: CatalogBelow, descriptor: AnyDescriptor, message: str) -> None:
     """A sequence that a column owns follows its table."""
     if isinstance(descriptor, SequenceDescriptor) and descriptor.owned_by is not None:
-        table = _existing(draft, known, descriptor.owned_by.table)
+        table = _existing(draft, catalog, descriptor.owned_by.table)
         detail = f'Sequence "{descriptor.name}" is linked to table "{table.name}".'
         raise NotSupported(message, detail=detail)
 
 
-def _move(draft: Draft, known: CatalogBelow, former: AnyDescriptor, moved: AnyDescriptor) -> AnyDescriptor:
-    require_free(draft, known, moved)
+def _move(draft: Draft, catalog: CatalogBelow, former: AnyDescriptor, moved: AnyDescriptor) -> AnyDescriptor:
+    require_free(draft, catalog, moved)
     if isinstance(former, Schema):
-        draft.touch(database_of(draft, known, former.database))
+        draft.touch(database_of(draft, catalog, former.database))
     return draft.move(former, moved)
 
 
-def _existing(draft: Draft, known: CatalogBelow, id: int) -> AnyDescriptor:
-    descriptor = descriptor_of(draft, known, id)
+def _existing(draft: Draft, catalog: CatalogBelow, id: int) -> AnyDescriptor:
+    descriptor = descriptor_of(draft, catalog, id)
     assert descriptor is not None, f"there is no descriptor {id}"
     return descriptor
 
 
-def _enum(draft: Draft, known: CatalogBelow, id: int) -> EnumType:
-    type_ = _existing(draft, known, id)
+def _enum(draft: Draft, catalog: CatalogBelow, id: int) -> EnumType:
+    type_ = _existing(draft, catalog, id)
     assert isinstance(type_, EnumType), f"{id} is no enum"
     return type_

@@ -1,7 +1,7 @@
-"""Tables that are offline: a job fills them, and until it is done nobody else reads or writes them.
+"""Offline tables: a job fills them, and until it is done no other transaction reads or writes them.
 
-A foreign key is looked at from both sides. A row that refers to an offline table is checked against what that
-had before: if the import commits first, the other transaction starts over. But a row that rows of an offline
+A foreign key is checked from both sides. A row that refers to an offline table is checked against the table's
+former rows: if the import commits first, the other transaction starts over. But a row that rows of an offline
 table refer to, or may soon, cannot be deleted: so what the import has found there stays true.
 
 Walk: `sql.names.session_names` and `table.foreign_keys` call `refuse_offline`.

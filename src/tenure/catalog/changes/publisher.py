@@ -1,10 +1,9 @@
 """Publishing: the next versions of descriptors and their names, in one transaction.
 
-A version may be written when no lease older than its predecessor covers the descriptor. That is
-shown beforehand by waiting (`settle`), or, for a publisher that is alone, in the very transaction
-(`alone`). What was shown is a timestamp per descriptor, the predecessor's modification time; the
-transaction reads the predecessor again and refuses another one. Since older rows never appear, what
-was shown once stays true until then.
+A version may be written when no lease older than its predecessor covers the descriptor. That is proved
+beforehand by waiting (`settle`), or, for a publisher that is alone, in the very transaction (`alone`). The
+proof is a timestamp per descriptor, the predecessor's modification time; the transaction reads the
+predecessor again and refuses another one. Since older rows never appear, the proof stays valid until then.
 
 Invariant (I12): one version per commit, each made from the one before it.
 Invariant (I38): names and maps follow their descriptors in the same commit.
@@ -45,7 +44,7 @@ class Publisher:
         self._waits = waits
 
     def affected(self, descriptors: Iterable[AnyDescriptor]) -> list[int]:
-        """The stored descriptors that publishing these gives a new version, databases included."""
+        """The stored descriptors that get a new version when these are published, databases included."""
         snapshot = self._store.snapshot()
         ids: set[int] = set()
         for descriptor in descriptors:
@@ -75,13 +74,13 @@ class Publisher:
         return self._waits.is_alone(source, ids)
 
     def alone(self, txn: Transaction, ids: Sequence[int]) -> Settled:
-        """The same in the publishing transaction, which then commits only if it is still so."""
+        """The same in the publishing transaction, which then commits only if this still holds."""
         if not self.is_alone(txn, ids):
             raise RetryError("another node has begun to use what this transaction changes")
         return _settled(self._stored(txn, ids))
 
     def publish(self, txn: Transaction, descriptors: Sequence[AnyDescriptor], settled: Settled) -> None:
-        """Writes the next versions; each descriptor's `version` says which one it was made from."""
+        """Writes the next versions; each descriptor's `version` is the one it was made from."""
         formers = {each.id: self._catalog.get(txn, each.id) for each in descriptors}
         for descriptor in descriptors:
             self._check(formers[descriptor.id], descriptor, settled)
@@ -99,7 +98,7 @@ class Publisher:
     def _check_family(
         self, txn: Transaction, former: AnyDescriptor | None, descriptor: AnyDescriptor
     ) -> None:
-        """Nothing is put under a parent that is gone, and no parent goes from over what is there.
+        """Refuses an object under a dropped parent, and the drop of a parent that has objects.
 
         Both read what the other writes: of a new table and the drop of its schema, only one commits.
         """
@@ -145,7 +144,7 @@ def check_made_from(draft: Draft, stored: AnyDescriptor) -> None:
 
 
 def _parent_id(descriptor: AnyDescriptor) -> int:
-    """What it lies in; nothing, of a database."""
+    """The id of its schema or database; 0 for a database."""
     match descriptor:
         case Database():
             return 0

@@ -1,16 +1,16 @@
-"""Sequences as the catalog has them: made, altered, given to a column.
+"""Sequences in the catalog: created, altered, owned by a column.
 
     option      ascending              descending
     minimum     1                      the type's least
     maximum     the type's greatest    -1
     start       minimum                maximum
 
-A descriptor says which values there may be; which comes next, `table.sequences` knows. A sequence
-that a column owns goes with it: the column's table has it among its `sequences`. A table whose
-defaults call a sequence is among its `dependents`.
+A descriptor defines the possible values; `table.sequences` stores the next one. A sequence that a column owns
+is dropped with it: the column's table has it among its `sequences`. A table whose defaults call a sequence is
+among its `dependents`.
 
 Walk: `sql` calls these for CREATE and ALTER SEQUENCE, for serial and identity columns; it asks
-`catalog.changes.drops` about what a sequence is owned by.
+`catalog.changes.drops` about the owner of a sequence.
 """
 
 from tenure.base.errors import InvalidParameter, NotSupported, UndefinedColumn, WrongState
@@ -38,7 +38,7 @@ _SQL_NAMES = {"int2": "smallint", "int4": "integer", "int8": "bigint"}
 
 
 class SequenceOptions(Record, frozen=True):
-    """What a statement says of a sequence; None where it says nothing."""
+    """The options that a statement gives a sequence; None where it gives none."""
 
     type: TypeRef | None = None
     start: int | None = None
@@ -57,7 +57,7 @@ NOTHING = SequenceOptions()
 
 def create_sequence(
     draft: Draft,
-    known: CatalogBelow,
+    catalog: CatalogBelow,
     *,
     id: int,
     schema: int,
@@ -66,7 +66,7 @@ def create_sequence(
     options: SequenceOptions = NOTHING,
     privileges: tuple[Grant, ...] = (),
 ) -> Sequence:
-    parent = schema_of(draft, known, schema)
+    parent = schema_of(draft, catalog, schema)
     bare = Sequence(
         id,
         1,
@@ -85,17 +85,17 @@ def create_sequence(
         maximum=RANGES["int8"][1],
     )
     sequence = _with_options(bare, options, is_new=True)
-    require_free(draft, known, sequence)
+    require_free(draft, catalog, sequence)
     draft.create(sequence)
     draft.rely_on(parent)
     return sequence
 
 
 def alter_sequence(
-    draft: Draft, known: CatalogBelow, id: int, options: SequenceOptions, *, last_value: int | None = None
+    draft: Draft, catalog: CatalogBelow, id: int, options: SequenceOptions, *, last_value: int | None = None
 ) -> Sequence:
-    """Changes what is said of it; `last_value`, where it is or is to restart, has to fit what it becomes."""
-    former = sequence_of(draft, known, id)
+    """Changes its options; `last_value`, the current or restarted value, has to fit the new ones."""
+    former = sequence_of(draft, catalog, id)
     sequence = _with_options(former, options, is_new=False)
     if last_value is not None:
         _require_within(sequence, "RESTART", last_value)
@@ -103,28 +103,28 @@ def alter_sequence(
     return sequence
 
 
-def set_owned_by(draft: Draft, known: CatalogBelow, id: int, owner: OwnedBy | None) -> Sequence:
-    """Has a sequence go with a column, or with none."""
-    sequence = sequence_of(draft, known, id)
+def set_owned_by(draft: Draft, catalog: CatalogBelow, id: int, owner: OwnedBy | None) -> Sequence:
+    """Makes a column own a sequence, or none."""
+    sequence = sequence_of(draft, catalog, id)
     if sequence.owned_by == owner:
         return sequence
     if sequence.owned_by is not None:
-        _require_no_identity(draft, known, sequence, sequence.owned_by)
-        disown(draft, known, sequence.owned_by.table, id)
+        _require_no_identity(draft, catalog, sequence, sequence.owned_by)
+        disown(draft, catalog, sequence.owned_by.table, id)
     if owner is not None:
-        _give_to(draft, known, sequence, table_of(draft, known, owner.table), owner.column)
+        _give_to(draft, catalog, sequence, table_of(draft, catalog, owner.table), owner.column)
     sequence = replace(sequence, owned_by=owner)
     draft.declare(sequence, made_from=sequence.version)
     return sequence
 
 
-def sequence_of(draft: Draft, known: CatalogBelow, id: int) -> Sequence:
-    sequence = descriptor_of(draft, known, id)
+def sequence_of(draft: Draft, catalog: CatalogBelow, id: int) -> Sequence:
+    sequence = descriptor_of(draft, catalog, id)
     assert isinstance(sequence, Sequence), f"{id} is no sequence"
     return sequence
 
 
-def _give_to(draft: Draft, known: CatalogBelow, sequence: Sequence, table: Table, column: int) -> None:
+def _give_to(draft: Draft, catalog: CatalogBelow, sequence: Sequence, table: Table, column: int) -> None:
     if sequence.owner != table.owner:
         raise WrongState("sequence must have same owner as table it is linked to")
     if sequence.schema != table.schema:
@@ -135,8 +135,8 @@ def _give_to(draft: Draft, known: CatalogBelow, sequence: Sequence, table: Table
     draft.declare(altered, made_from=table.version)
 
 
-def _require_no_identity(draft: Draft, known: CatalogBelow, sequence: Sequence, owner: OwnedBy) -> None:
-    table = descriptor_of(draft, known, owner.table)
+def _require_no_identity(draft: Draft, catalog: CatalogBelow, sequence: Sequence, owner: OwnedBy) -> None:
+    table = descriptor_of(draft, catalog, owner.table)
     if not isinstance(table, Table) or is_dropped(table):
         return
     if any(each.id == owner.column and each.identity for each in staying(table.columns)):
@@ -150,7 +150,7 @@ def _require_no_identity(draft: Draft, known: CatalogBelow, sequence: Sequence, 
 
 
 def _with_options(sequence: Sequence, options: SequenceOptions, *, is_new: bool) -> Sequence:
-    """In PostgreSQL's order, with its words for what is wrong."""
+    """In PostgreSQL's order, with its error messages."""
     type_ = options.type or sequence.value_type
     if type_.name not in RANGES or type_.is_array:
         raise InvalidParameter("sequence type must be smallint, integer, or bigint")
@@ -184,7 +184,7 @@ def _bounds(
     if is_new or options.has_no_minimum:
         minimum = 1 if is_ascending else least
     elif options.type is not None and minimum == former_least:
-        minimum = least  # it was the former type's, and nobody's choice
+        minimum = least  # the former type's bound, which nobody chose
     if is_new or options.has_no_maximum:
         maximum = greatest if is_ascending else -1
     elif options.type is not None and maximum == former_greatest:

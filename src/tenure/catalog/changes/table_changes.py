@@ -1,17 +1,17 @@
 """Every change of a table as data, and how one is declared in a transaction's draft.
 
     ALTER TABLE t ADD COLUMN a int4, DROP COLUMN b
-      ──► alter(draft, known, t, AddColumn("a", ...)); alter(draft, known, t, DropColumn("b"))
+      ──► alter(draft, catalog, t, AddColumn("a", ...)); alter(draft, catalog, t, DropColumn("b"))
 
     apply       pure: the table with the change declared, elements with a state that is not their goal
-    elsewhere   what it means for other tables: foreign keys that have to go, inbound to be added
+    elsewhere   its effects on other tables: foreign keys to drop, inbound to add
 
-A column that a view reads can neither go nor change its type: `drops.drop_column` drops the view
+A column that a view reads can be neither dropped nor change its type: `drops.drop_column` drops the view
 first, if it may.
 
-A table that is new in the draft is seen by nobody, so its changes are finished at once; so are those of a
-table that the draft empties, since nobody else uses it when that is committed. Ids of columns,
-indexes and constraints are never given out twice, even if the change fails.
+A table that is new in the draft is not visible to others, so its changes are finished at once; so are those
+of a table that the draft empties, since nobody else uses it when that is committed. Ids of columns, indexes
+and constraints are never reused, even if the change fails.
 
 The columns' changes are in `column_changes`, those of indexes and the primary key in
 `index_changes`, those of constraints in `constraint_changes`; databases, schemas, tables and types
@@ -172,7 +172,7 @@ class DropPrimaryKey(TableChange, frozen=True):
     """Puts a hidden row id in its place; the key's columns stay NOT NULL."""
 
     default: Expression
-    """What gives rows their ids: unique_rowid()."""
+    """The default of the row ids: unique_rowid()."""
     referring: tuple[Referring, ...] = ()
 
     def apply(self, table: Table) -> Table:
@@ -183,28 +183,28 @@ class DropPrimaryKey(TableChange, frozen=True):
 
 
 def row_id_column(table: Table, default: Expression) -> AddColumn:
-    """The hidden column that a table without a primary key is kept by."""
+    """The hidden column that is the key of a table without a primary key."""
     name = ROW_ID
     if find_column(table, name) is not None:
         name = free_name((each.name for each in staying(table.columns)), ROW_ID, "1")
     return AddColumn(name, TypeRef("int8"), is_nullable=False, default=default, is_hidden=True)
 
 
-def alter(draft: Draft, known: CatalogBelow, id: int, change: TableChange) -> Table:
-    """Declares a change of a table and what follows from it for others."""
-    table = table_of(draft, known, id)
+def alter(draft: Draft, catalog: CatalogBelow, id: int, change: TableChange) -> Table:
+    """Declares a change of a table and its effects on others."""
+    table = table_of(draft, catalog, id)
     consequences = [*change.elsewhere(table)]
-    # What is wrong with it is said before anything is declared.
-    _require_unread(draft, known, table, change.apply(table))
+    # Errors are raised before anything is declared.
+    _require_unread(draft, catalog, table, change.apply(table))
     for other, consequence in consequences:
-        alter(draft, known, other, consequence)
-    table = table_of(draft, known, id)  # a consequence may have taken an inbound away
-    return declare(draft, known, table, change.apply(table))
+        alter(draft, catalog, other, consequence)
+    table = table_of(draft, catalog, id)  # an effect may have removed an inbound
+    return declare(draft, catalog, table, change.apply(table))
 
 
-def declare(draft: Draft, known: CatalogBelow, table: Table, altered: Table) -> Table:
-    """Takes a changed table into the draft, with its entries in other descriptors."""
-    committed = known.descriptor(table.id)
+def declare(draft: Draft, catalog: CatalogBelow, table: Table, altered: Table) -> Table:
+    """Adds a changed table to the draft, with its entries in other descriptors."""
+    committed = catalog.descriptor(table.id)
     if draft.is_new(table.id):
         altered = _finished_at_once(draft, altered)
     elif draft.is_emptied(table.id):
@@ -213,45 +213,45 @@ def declare(draft: Draft, known: CatalogBelow, table: Table, altered: Table) -> 
         altered = since_committed(committed, altered)
     for key in ended_keys(table, altered):
         if key.target != table.id:
-            alter(draft, known, key.target, DropInbound(table.id, key.id))
+            alter(draft, catalog, key.target, DropInbound(table.id, key.id))
     for before, after in (
         ({*enums_of(table)}, {*enums_of(altered)}),
         ({*sequences_of(table)}, {*sequences_of(altered)}),
     ):
         for used in sorted(before ^ after):
-            set_dependent(draft, known, used, table.id, is_used=used in after)
+            set_dependent(draft, catalog, used, table.id, is_used=used in after)
     draft.declare(altered, made_from=table.version)
     return altered
 
 
-def empty(draft: Draft, known: CatalogBelow, id: int) -> Table:
-    """Declares that a table has no rows any more: new indexes take the place of all that it has."""
-    table = table_of(draft, known, id)
+def empty(draft: Draft, catalog: CatalogBelow, id: int) -> Table:
+    """Declares that a table has no rows any more: new indexes replace all that it has."""
+    table = table_of(draft, catalog, id)
     emptied = with_new_indexes(_finished(table))
     if not draft.is_new(id):
         draft.empty(emptied, made_from=table.version)
-    return declare(draft, known, table, emptied)
+    return declare(draft, catalog, table, emptied)
 
 
-def descriptor_of(draft: Draft, known: CatalogBelow, id: int) -> AnyDescriptor | None:
-    """A descriptor as declared so far."""
+def descriptor_of(draft: Draft, catalog: CatalogBelow, id: int) -> AnyDescriptor | None:
+    """A descriptor with the changes declared so far."""
     declared = draft.declared.get(id)
-    return known.descriptor(id) if declared is None else declared
+    return catalog.descriptor(id) if declared is None else declared
 
 
-def table_of(draft: Draft, known: CatalogBelow, id: int) -> Table:
-    table = descriptor_of(draft, known, id)
+def table_of(draft: Draft, catalog: CatalogBelow, id: int) -> Table:
+    table = descriptor_of(draft, catalog, id)
     assert isinstance(table, Table), f"{id} is no table"
     return table
 
 
-def referring_to(draft: Draft, known: CatalogBelow, table: Table) -> tuple[Referring, ...]:
-    """The foreign keys of other tables that will go on referring to it."""
+def referring_to(draft: Draft, catalog: CatalogBelow, table: Table) -> tuple[Referring, ...]:
+    """The foreign keys of other tables that refer to it after all declared changes."""
     return tuple(
         Referring(other.id, other.name, key)
         for inbound in table.inbound
         if inbound.table != table.id
-        and isinstance(other := descriptor_of(draft, known, inbound.table), Table)
+        and isinstance(other := descriptor_of(draft, catalog, inbound.table), Table)
         and not is_dropped(other)
         for key in staying(other.foreign_keys)
         if key.id == inbound.constraint
@@ -268,9 +268,11 @@ def sequences_of(table: Table) -> Iterator[int]:
         yield from () if column.default is None else column.default.sequences
 
 
-def views_of(draft: Draft, known: CatalogBelow, id: int, column: int = 0) -> list[View]:
-    """The views that will go on reading a table, view, type or sequence, or one column of it."""
-    used = descriptor_of(draft, known, id)
+def views_of(draft: Draft, catalog: CatalogBelow, id: int, column: int = 0) -> list[View]:
+    """The views that read a table, view, type or sequence, or one column of it, after all declared
+    changes.
+    """
+    used = descriptor_of(draft, catalog, id)
     match used:
         case Table() | View() | Sequence():
             users = used.dependents
@@ -281,33 +283,33 @@ def views_of(draft: Draft, known: CatalogBelow, id: int, column: int = 0) -> lis
     return [
         view
         for user in users
-        if isinstance(view := descriptor_of(draft, known, user), View)
+        if isinstance(view := descriptor_of(draft, catalog, user), View)
         and not is_dropped(view)
         and any(each.id == id and (not column or column in each.columns) for each in view.depends)
     ]
 
 
-def owned_sequences(draft: Draft, known: CatalogBelow, table: Table, column: int = 0) -> list[Sequence]:
-    """The sequences that go with a table, or with one column of it."""
+def owned_sequences(draft: Draft, catalog: CatalogBelow, table: Table, column: int = 0) -> list[Sequence]:
+    """The sequences that a table, or one column of it, owns."""
     return [
         sequence
         for id in table.sequences
-        if isinstance(sequence := descriptor_of(draft, known, id), Sequence)
+        if isinstance(sequence := descriptor_of(draft, catalog, id), Sequence)
         and not is_dropped(sequence)
         and sequence.owned_by is not None
         and (not column or column == sequence.owned_by.column)
     ]
 
 
-def _require_unread(draft: Draft, known: CatalogBelow, table: Table, altered: Table) -> None:
-    """Raises if a view reads a column that goes, or whose type changes."""
+def _require_unread(draft: Draft, catalog: CatalogBelow, table: Table, altered: Table) -> None:
+    """Raises if a view reads a column that is dropped, or whose type changes."""
     left = {each.id: each for each in staying(altered.columns)}
     rewritten = {each.replaces for each in altered.columns}
     for column in staying(table.columns):
         is_gone = column.id not in left
         if not is_gone and left[column.id].type == column.type and column.id not in rewritten:
             continue
-        views = views_of(draft, known, table.id, column.id)
+        views = views_of(draft, catalog, table.id, column.id)
         if views and is_gone:
             what = f"column {column.name} of table {table.name}"
             raise DependentObjects.of(what, (f"view {each.name}" for each in views))
@@ -316,7 +318,7 @@ def _require_unread(draft: Draft, known: CatalogBelow, table: Table, altered: Ta
                 "cannot alter type of a column used by a view or rule",
                 detail=f'rule _RETURN on view {views[0].name} depends on column "{column.name}"',
             )
-        if column.id in rewritten and owned_sequences(draft, known, table, column.id):
+        if column.id in rewritten and owned_sequences(draft, catalog, table, column.id):
             raise NotSupported(
                 f'the type of column "{column.name}" cannot be changed: it owns a sequence',
                 hint="Use ALTER SEQUENCE ... OWNED BY NONE first.",
@@ -324,22 +326,22 @@ def _require_unread(draft: Draft, known: CatalogBelow, table: Table, altered: Ta
 
 
 def _finished_at_once(draft: Draft, table: Table) -> Table:
-    """Nobody sees it yet; but writers of the tables it refers to must know it before it is used."""
+    """The table is not visible yet; but writers of the tables it refers to must know it before it is used."""
     done = _finished(replace(table, state=DescriptorState.PUBLIC))
     waits = any(not draft.is_new(key.target) for key in done.foreign_keys)
     return replace(done, state=DescriptorState.ADDING) if waits else done
 
 
 def _finished(table: Table) -> Table:
-    """The table as it will be; a former name still drains."""
+    """The table after all declared changes; a former name still drains."""
     done = finished(replace(table, draining=()))
     assert isinstance(done, Table)
     return replace(done, draining=table.draining)
 
 
-def set_dependent(draft: Draft, known: CatalogBelow, id: int, user: int, *, is_used: bool) -> None:
-    """Has what is used know its user, or forget it; what is gone already has nothing to forget."""
-    used = descriptor_of(draft, known, id)
+def set_dependent(draft: Draft, catalog: CatalogBelow, id: int, user: int, *, is_used: bool) -> None:
+    """Adds a user to the used descriptor, or removes it; a dropped descriptor needs no update."""
+    used = descriptor_of(draft, catalog, id)
     match used:
         case EnumType():
             users = used.referents

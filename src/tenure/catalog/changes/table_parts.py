@@ -1,8 +1,8 @@
-"""The parts of a table as a change finds them: by the names they will have, with PostgreSQL's errors.
+"""The parts of a table for a change: found by their future names, with PostgreSQL's errors.
 
-A change is applied to a table as declared so far: its transaction may have declared others before
-it, and then their outcome counts. An element that is being added was never published and can still
-be altered in place or withdrawn; one that is public gets its goal changed, or a replacement.
+A change is applied to a table as declared so far: its transaction may have declared others before it, and
+then it builds on their result. An element that is being added was never published and can still be altered in
+place or withdrawn; one that is public gets its goal changed, or a replacement.
 
 Walk: `column_changes`, `index_changes` and `constraint_changes` are written with these.
 """
@@ -36,23 +36,23 @@ class TableChange(Record, frozen=True, tag=True, tag_field="change"):
     """A change of one table as data."""
 
     def apply(self, table: Table) -> Table:
-        """Declares it; the table is as declared so far."""
+        """Declares the change on the table as declared so far."""
         raise NotImplementedError
 
     def elsewhere(self, table: Table) -> "Iterable[tuple[int, TableChange]]":
-        """What it means for other tables, by their ids; asked before it is applied."""
+        """Its effects on other tables, by their ids; called before it is applied."""
         return ()
 
 
 class NamedKeyColumn(Record, frozen=True):
-    """A key column as it is named in a statement."""
+    """A key column as a statement names it."""
 
     column: str
     is_descending: bool = False
 
 
 class Referring(Record, frozen=True):
-    """A foreign key of another table, as a change of its target needs to know it."""
+    """A foreign key of another table, as a change of its target sees it."""
 
     table: int
     table_name: str
@@ -63,7 +63,7 @@ class Referring(Record, frozen=True):
 
 
 class DropKey(TableChange, frozen=True):
-    """Lets a foreign key go because of what happens to its target."""
+    """Drops a foreign key because of a change of its target."""
 
     constraint: int
 
@@ -76,7 +76,7 @@ class DropKey(TableChange, frozen=True):
 
 
 def staying(group: tuple[E, ...]) -> Iterator[E]:
-    """What will be there once everything declared so far is done, stand-ins aside."""
+    """The elements that exist after all declared changes, without stand-ins."""
     replaced = {each.replaces for each in group if isinstance(each, Index)}
     for each in group:
         stands_in = isinstance(each, Column) and each.replaces
@@ -96,19 +96,19 @@ def column_of(table: Table, name: str) -> Column:
 
 
 def settled_column_of(table: Table, name: str) -> Column:
-    """The same, refusing one whose type is just being rewritten."""
+    """The same, refusing a column whose type is being rewritten."""
     column = column_of(table, name)
     require_settled(table, [column.id])
     return column
 
 
 def successor_of(table: Table, column: Column) -> Column:
-    """The column that takes over from one whose type is being rewritten; else the column itself."""
+    """The column that replaces one whose type is being rewritten; else the column itself."""
     return next((each for each in table.columns if each.replaces == column.id), column)
 
 
 def require_settled(table: Table, columns: Iterable[int]) -> None:
-    """Refuses columns that another is about to take over from: nothing may be built on them."""
+    """Refuses columns that are being replaced: nothing may be built on them."""
     used = set(columns)
     rewritten = next((each for each in table.columns if each.replaces in used), None)
     if rewritten is not None:
@@ -122,12 +122,12 @@ def require_settled(table: Table, columns: Iterable[int]) -> None:
 
 
 def changed(group: tuple[E, ...], element: E) -> tuple[E, ...]:
-    """The group with the element in its present form."""
+    """The group with the current form of the element."""
     return tuple(element if each.id == element.id else each for each in group)
 
 
 def gone(group: tuple[E, ...], element: E) -> tuple[E, ...]:
-    """The group with the element on its way out, or without it if nobody ever saw it."""
+    """The group with the element on its way out, or without it if it was never published."""
     if is_adding(element) and not is_validating(element):
         return tuple(each for each in group if each.id != element.id)
     if is_validating(element):
@@ -136,10 +136,10 @@ def gone(group: tuple[E, ...], element: E) -> tuple[E, ...]:
 
 
 def since_committed(committed: Table, declared: Table) -> Table:
-    """The declared table, whose constraints that are new in it are plainly new.
+    """The declared table, with constraints that are new in it marked as new.
 
-    One that is NOT VALID counts as there from the beginning. So what a change does to it afterwards has to be
-    held against what others know: dropped, it was never there; validated, it is simply added.
+    A NOT VALID constraint counts as existing from the beginning. So a later change of it has to be compared
+    with the published table: dropped, it never existed; validated, it is simply added.
     """
     return without_stale_inbound(
         replace(
@@ -160,12 +160,12 @@ def _plainly_new(committed: tuple[C, ...], declared: tuple[C, ...]) -> tuple[C, 
 
 
 def _is_loosening(constraint: Check | ForeignKey) -> bool:
-    """NOT NULL that goes is a check of its own, and new where it is declared."""
+    """A NOT NULL that is dropped is a check of its own, and new where it is declared."""
     return isinstance(constraint, Check) and bool(constraint.not_null)
 
 
 def free_name(taken: Iterable[str], *words: str) -> str:
-    """A name as PostgreSQL makes them: table_column_idx, then with a number."""
+    """A name in PostgreSQL's style: table_column_idx, then with a number."""
     taken = set(taken)
     for number in count():
         suffix = words[-1] + (str(number) if number else "")
@@ -195,14 +195,14 @@ def require_free_constraint(table: Table, name: str) -> None:
 
 
 def entry_state(table: Table, columns: Iterable[int]) -> ElementState:
-    """Where a constraint on these columns begins: not enforced as long as one is not written."""
+    """The first state of a constraint on these columns: not enforced while one of them is not written."""
     reads = set(columns)
     waits = any(each.state is ElementState.DELETE_ONLY for each in table.columns if each.id in reads)
     return ElementState.DELETE_ONLY if waits else ElementState.WRITE_ONLY
 
 
 def not_null_check(table: Table, column: Column, goal: Goal) -> Table:
-    """Declares that a column's NOT NULL comes or goes."""
+    """Declares that a column's NOT NULL is added or dropped."""
     check = Check(
         id=table.next_constraint,
         name=f"{table.name}_{column.name}_not_null",
@@ -215,7 +215,7 @@ def not_null_check(table: Table, column: Column, goal: Goal) -> Table:
 
 
 def require_not_null(table: Table, column: Column) -> Table:
-    """Declares that a column becomes NOT NULL, unless it is, or will be by what is declared already."""
+    """Declares that a column becomes NOT NULL, unless it is, or will be by an earlier declaration."""
     going = next((each for each in table.checks if each.not_null == column.id), None)
     if going is not None and going.goal is Goal.ABSENT:
         return replace(table, checks=tuple(each for each in table.checks if each is not going))

@@ -1,14 +1,14 @@
-"""UNDROP: what was dropped is back, as long as it is not collected yet.
+"""UNDROP: restores dropped descriptors that are not collected yet.
 
     database ─► schema ─► type ─► sequence ─► table ─► view      what is used is back before its users
 
-A dropped descriptor is as it was, but nobody uses it any more and it uses nobody. Back again, it is
-known by what it uses, and by those users that come back with it. What is gone for good:
+A dropped descriptor is unchanged, but without references to and from others. When it is restored, it is
+registered again with the objects that it uses, and with users that are restored too. These are lost:
 
-    foreign keys, both ways    nobody looked after them meanwhile; they can be added again
+    foreign keys, both ways    were not enforced meanwhile; they can be added again
     a default                  if the sequence that it calls is gone
 
-Walk: a statement finds what was dropped in the store, and calls `undrop` with all that is to come back.
+Walk: a statement finds dropped descriptors in the store, and calls `undrop` with all that are to be restored.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,20 +39,20 @@ from tenure.catalog.descriptors.definitions import Sequence as SequenceDescripto
 from tenure.catalog.descriptors.drafts import Draft
 
 _KINDS = (Database, Schema, EnumType, SequenceDescriptor, Table, View)
-"""In the order in which they come back."""
+"""In the order in which they are restored."""
 
 
-def undrop(draft: Draft, known: CatalogBelow, ids: Sequence[int]) -> None:
-    """Brings dropped descriptors back together; a table comes with the sequences that its columns own."""
-    found = {id: _dropped(draft, known, id) for id in ids}
+def undrop(draft: Draft, catalog: CatalogBelow, ids: Sequence[int]) -> None:
+    """Restores dropped descriptors together; a table comes with the sequences that its columns own."""
+    found = {id: _dropped(draft, catalog, id) for id in ids}
     for table in [each for each in found.values() if isinstance(each, Table)]:
-        found |= {id: _dropped(draft, known, id) for id in table.sequences}
+        found |= {id: _dropped(draft, catalog, id) for id in table.sequences}
     for each in sorted(found.values(), key=lambda each: (_KINDS.index(type(each)), each.id)):
-        _bring_back(draft, known, each, {*found})
+        _bring_back(draft, catalog, each, {*found})
 
 
-def _dropped(draft: Draft, known: CatalogBelow, id: int) -> AnyDescriptor:
-    descriptor = descriptor_of(draft, known, id)
+def _dropped(draft: Draft, catalog: CatalogBelow, id: int) -> AnyDescriptor:
+    descriptor = descriptor_of(draft, catalog, id)
     if descriptor is None or not is_dropped(descriptor):
         raise UndefinedObject(f"there is no dropped descriptor {id}")
     if descriptor.draining:
@@ -63,30 +63,30 @@ def _dropped(draft: Draft, known: CatalogBelow, id: int) -> AnyDescriptor:
     return descriptor
 
 
-def _bring_back(draft: Draft, known: CatalogBelow, former: AnyDescriptor, together: set[int]) -> None:
+def _bring_back(draft: Draft, catalog: CatalogBelow, former: AnyDescriptor, together: set[int]) -> None:
     match former:
         case Database():
             back: AnyDescriptor = former
         case Schema():
-            draft.touch(database_of(draft, known, former.database))
+            draft.touch(database_of(draft, catalog, former.database))
             back = former
         case _:
-            draft.rely_on(schema_of(draft, known, former.schema))
-            back = _unused(draft, known, former, together)
+            draft.rely_on(schema_of(draft, catalog, former.schema))
+            back = _unused(draft, catalog, former, together)
     back = replace(back, state=DescriptorState.PUBLIC)
-    require_free(draft, known, back)
+    require_free(draft, catalog, back)
     draft.revive(back)
     for used in _uses(back):
-        set_dependent(draft, known, used, back.id, is_used=True)
+        set_dependent(draft, catalog, used, back.id, is_used=True)
 
 
 def _unused(
     draft: Draft,
-    known: CatalogBelow,
+    catalog: CatalogBelow,
     former: EnumType | SequenceDescriptor | Table | View,
     together: set[int],
 ) -> AnyDescriptor:
-    """As it was, without those who used it: they will say so themselves, if they come back."""
+    """The descriptor without its former users: they register again if they are restored."""
     match former:
         case EnumType():
             return replace(former, referents=())
@@ -94,19 +94,19 @@ def _unused(
             is_owned = former.owned_by is not None and former.owned_by.table in together
             return replace(former, dependents=(), owned_by=former.owned_by if is_owned else None)
         case View():
-            _require_all(draft, known, former, [each.id for each in former.depends])
+            _require_all(draft, catalog, former, [each.id for each in former.depends])
             return replace(former, dependents=())
         case Table():
-            return _table(draft, known, former)
+            return _table(draft, catalog, former)
 
 
-def _table(draft: Draft, known: CatalogBelow, former: Table) -> Table:
+def _table(draft: Draft, catalog: CatalogBelow, former: Table) -> Table:
     if unfinished(former):
         raise NotSupported(f'"{former.name}" was dropped while it was being changed')
-    _require_all(draft, known, former, enums_of(former))
+    _require_all(draft, catalog, former, enums_of(former))
     keys = tuple(each for each in former.foreign_keys if each.target == former.id)
     columns = tuple(
-        replace(each, default=None, identity="") if _calls_the_gone(draft, known, each.default) else each
+        replace(each, default=None, identity="") if _calls_the_gone(draft, catalog, each.default) else each
         for each in former.columns
     )
     return replace(
@@ -119,16 +119,16 @@ def _table(draft: Draft, known: CatalogBelow, former: Table) -> Table:
     )
 
 
-def _require_all(draft: Draft, known: CatalogBelow, user: Table | View, used: Iterable[int]) -> None:
+def _require_all(draft: Draft, catalog: CatalogBelow, user: Table | View, used: Iterable[int]) -> None:
     for id in used:
-        found = descriptor_of(draft, known, id)
+        found = descriptor_of(draft, catalog, id)
         if found is None or is_dropped(found):
             name = f'"{found.name}"' if found is not None else f"descriptor {id}"
             raise UndefinedObject(f'"{user.name}" cannot be brought back: {name}, which it uses, is dropped')
 
 
-def _calls_the_gone(draft: Draft, known: CatalogBelow, default: Expression | None) -> bool:
-    called = [] if default is None else [descriptor_of(draft, known, id) for id in default.sequences]
+def _calls_the_gone(draft: Draft, catalog: CatalogBelow, default: Expression | None) -> bool:
+    called = [] if default is None else [descriptor_of(draft, catalog, id) for id in default.sequences]
     return any(each is None or is_dropped(each) for each in called)
 
 

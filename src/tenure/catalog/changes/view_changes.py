@@ -1,11 +1,10 @@
-"""Views: made, replaced and told apart from what they read.
+"""Views: created, replaced, and registered with the objects they read.
 
-A view is one text and what it means. What it reads refers to it: a table or view as one of its
-`dependents`, a type as one of its `referents`, so that neither goes from under it. A view has no
-rows and no elements; a version of it is there at once, as of any object, and its former name drains.
+A view is a text and the meaning of its names. The objects that it reads refer to it: a table or view has it
+among its `dependents`, a type among its `referents`, so that neither can be dropped. A view has no rows and
+no elements; a new version is public at once, and its former name drains.
 
-A view that takes another's place keeps its columns, so that those who use it go on: new ones may
-only come after them.
+A view that replaces another keeps its columns, so that its users go on; new columns may only follow them.
 
 Walk: `sql` calls these for CREATE VIEW, and for names and comments of a view's columns.
 """
@@ -34,7 +33,7 @@ from tenure.catalog.descriptors.drafts import Draft
 
 def create_view(
     draft: Draft,
-    known: CatalogBelow,
+    catalog: CatalogBelow,
     *,
     id: int,
     schema: int,
@@ -49,12 +48,12 @@ def create_view(
     is_replacing: bool = False,
     type_name: Callable[[TypeRef], str] = lambda type: type.name,
 ) -> View:
-    """A view; with `is_replacing` (OR REPLACE), in place of the one that has its name, if any.
+    """Creates a view; with `is_replacing` (OR REPLACE), in place of the one that has its name, if any.
 
-    The one that is replaced keeps its id, owner, privileges and comment. `type_name` gives a type
-    as people read it, for what is wrong with a replacement.
+    The replaced view keeps its id, owner, privileges and comment. `type_name` renders a type for error
+    messages.
     """
-    parent = schema_of(draft, known, schema)
+    parent = schema_of(draft, catalog, schema)
     _require_distinct(columns)
     view = View(
         id,
@@ -73,19 +72,19 @@ def create_view(
         sources=tuple(sources),
         depends=tuple(depends),
     )
-    former = _holder(draft, known, view) if is_replacing else None
+    former = _holder(draft, catalog, view) if is_replacing else None
     if former is not None:
-        return _replaced(draft, known, former, view, type_name)
-    require_free(draft, known, view)
+        return _replaced(draft, catalog, former, view, type_name)
+    require_free(draft, catalog, view)
     draft.create(view)
     draft.rely_on(parent)
-    _know_each_other(draft, known, None, view)
+    _know_each_other(draft, catalog, None, view)
     return view
 
 
-def rename_view_column(draft: Draft, known: CatalogBelow, id: int, name: str, to: str) -> View:
-    """ALTER VIEW ... RENAME COLUMN; the text stays, its columns are counted."""
-    view = view_of(draft, known, id)
+def rename_view_column(draft: Draft, catalog: CatalogBelow, id: int, name: str, to: str) -> View:
+    """ALTER VIEW ... RENAME COLUMN; the text stays, as its columns are known by number."""
+    view = view_of(draft, catalog, id)
     column = view_column(view, name)
     if name == to:
         return view
@@ -95,15 +94,15 @@ def rename_view_column(draft: Draft, known: CatalogBelow, id: int, name: str, to
 
 
 def set_view_column_comment(
-    draft: Draft, known: CatalogBelow, id: int, name: str, comment: str | None
+    draft: Draft, catalog: CatalogBelow, id: int, name: str, comment: str | None
 ) -> View:
-    view = view_of(draft, known, id)
+    view = view_of(draft, catalog, id)
     column = view_column(view, name)
     return _with_column(draft, view, column, replace(column, comment=comment or ""))
 
 
-def view_of(draft: Draft, known: CatalogBelow, id: int) -> View:
-    view = descriptor_of(draft, known, id)
+def view_of(draft: Draft, catalog: CatalogBelow, id: int) -> View:
+    view = descriptor_of(draft, catalog, id)
     assert isinstance(view, View), f"{id} is no view"
     return view
 
@@ -133,11 +132,11 @@ def _require_distinct(columns: Sequence[ViewColumn]) -> None:
 # ── OR REPLACE ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _holder(draft: Draft, known: CatalogBelow, view: View) -> View | None:
-    """The view that has the name already; nothing else may have it."""
+def _holder(draft: Draft, catalog: CatalogBelow, view: View) -> View | None:
+    """The view that has the name already; no other object may have it."""
     place = place_of(view)
-    id = draft.names[place] if place in draft.names else known.id_at(place)
-    holder = None if id is None else descriptor_of(draft, known, id)
+    id = draft.names[place] if place in draft.names else catalog.id_at(place)
+    holder = None if id is None else descriptor_of(draft, catalog, id)
     if holder is None or is_dropped(holder) or place_of(holder) != place:
         return None
     if not isinstance(holder, View):
@@ -146,10 +145,10 @@ def _holder(draft: Draft, known: CatalogBelow, view: View) -> View | None:
 
 
 def _replaced(
-    draft: Draft, known: CatalogBelow, former: View, view: View, type_name: Callable[[TypeRef], str]
+    draft: Draft, catalog: CatalogBelow, former: View, view: View, type_name: Callable[[TypeRef], str]
 ) -> View:
     _require_same_columns(former, view, type_name)
-    _require_no_cycle(draft, known, former, view)
+    _require_no_cycle(draft, catalog, former, view)
     comments = [each.comment for each in former.columns] + [""] * len(view.columns)
     columns = tuple(
         replace(column, comment=comment) for column, comment in zip(view.columns, comments, strict=False)
@@ -163,7 +162,7 @@ def _replaced(
         depends=view.depends,
     )
     draft.declare(changed, made_from=former.version)
-    _know_each_other(draft, known, former, changed)
+    _know_each_other(draft, catalog, former, changed)
     return changed
 
 
@@ -183,21 +182,21 @@ def _require_same_columns(former: View, view: View, type_name: Callable[[TypeRef
             )
 
 
-def _require_no_cycle(draft: Draft, known: CatalogBelow, former: View, view: View) -> None:
-    """A view cannot come to read itself, however far around."""
+def _require_no_cycle(draft: Draft, catalog: CatalogBelow, former: View, view: View) -> None:
+    """A view must not read itself, directly or through others."""
     left, seen = [each.id for each in view.depends], set[int]()
     while left:
         id = left.pop()
         if id == former.id:
             raise InvalidObject(f'infinite recursion detected in rules for relation "{former.name}"')
-        found = descriptor_of(draft, known, id)
+        found = descriptor_of(draft, catalog, id)
         if isinstance(found, View) and id not in seen:
             seen.add(id)
             left += [each.id for each in found.depends]
 
 
-def _know_each_other(draft: Draft, known: CatalogBelow, former: View | None, view: View) -> None:
+def _know_each_other(draft: Draft, catalog: CatalogBelow, former: View | None, view: View) -> None:
     before = set() if former is None else {each.id for each in former.depends}
     after = {each.id for each in view.depends}
     for id in sorted(before ^ after):
-        set_dependent(draft, known, id, view.id, is_used=id in after)
+        set_dependent(draft, catalog, id, view.id, is_used=id in after)

@@ -1,1 +1,1 @@
-"""Descriptors: what they are, what must be true of them, how they move, and how they are stored."""
+"""Descriptors: their definitions, validity, steps and storage."""

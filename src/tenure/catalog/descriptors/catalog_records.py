@@ -7,8 +7,8 @@
 The three lie side by side, so that one span is the whole catalog: a lease represents it as of one
 timestamp, and a watch or an incremental diff of it finds descriptors and names alike.
 
-Every descriptor is judged on its way in and out; one that cannot be right is CorruptData when it
-is read, and a bug of ours when it is about to be written.
+Every descriptor is validated when it is read and written; an invalid one is CorruptData when it is read, and
+a bug of ours when it is about to be written.
 
 Invariant (I38): a name stands for at most one id; a database's map changes in the very
 transaction that changes a schema's name entry or state.
@@ -48,8 +48,7 @@ class NextId(Record, frozen=True):
 
 
 JUDGED_MAX = 100
-"""How many stored descriptors are remembered as they were decoded; those in use are in
-`catalog.leases.catalog_cache`.
+"""How many decoded descriptors are cached; those in use are in `catalog.leases.catalog_cache`.
 """
 
 
@@ -82,7 +81,9 @@ class Catalog:
         return None if value is None else self.decode(value)
 
     def decode(self, value: bytes) -> AnyDescriptor:
-        """Decodes and judges; remembered for a while, as a schema change reads the same again and again."""
+        """Decodes and validates; cached for a while, as a schema change reads the same descriptor
+        repeatedly.
+        """
         known = self._judged.get(value)
         if known is None:
             known = _judged(cast("AnyDescriptor", self._descriptors.decode(value)))
@@ -96,7 +97,7 @@ class Catalog:
             yield _judged(cast("AnyDescriptor", descriptor))
 
     def put(self, txn: Transaction, descriptor: AnyDescriptor) -> None:
-        """Writes a version; the commit gives it its modification time."""
+        """Writes a version; the commit sets its modification time."""
         wrong = problems(descriptor)
         assert not wrong, f'descriptor {descriptor.id} "{descriptor.name}": {"; ".join(wrong)}'
         self._descriptors.put(txn, descriptor, stamp="modified_at")
@@ -111,7 +112,7 @@ class Catalog:
         return self.fresh_ids(txn, 1)
 
     def fresh_ids(self, txn: Transaction, count: int) -> int:
-        """The first of some ids in a row that nobody has."""
+        """The first of some consecutive unused ids."""
         stored = self._next_id.get(txn)
         id = DEFAULT_SCHEMA + 1 if stored is None else stored.id
         self._next_id.put(txn, NextId(id + count))
@@ -152,7 +153,7 @@ class Catalog:
     # ── by key, for diffs and watches ──────────────────────────────────────────────────────────
 
     def columns_of(self, key: bytes) -> tuple[int | str, ...]:
-        """What a key of the catalog's span says: (id), (database, schema, name) or (database, name)."""
+        """The columns of a key of the catalog's span: (id), (database, schema, name) or (database, name)."""
         assert key[:HEAD_BYTES] in self._heads, "not a key of the catalog"
         return cast("tuple[int | str, ...]", decode(key[HEAD_BYTES:]))
 

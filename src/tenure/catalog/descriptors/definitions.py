@@ -1,28 +1,27 @@
 """Descriptors: the stored definitions of databases, schemas, tables, views, sequences and types.
 
-A descriptor is a frozen, versioned value. A change makes the next version; `modified_at` is the
-commit timestamp of the transaction that wrote it, put there by the store. The parts of a table
-that writers must treat with care while they come and go are **elements**, each with a state and a
-goal:
+A descriptor is a frozen, versioned value. A change makes the next version; `modified_at` is the commit
+timestamp of the transaction that wrote it, set by the store. The parts of a table that need care while they
+are added or dropped are **elements**, each with a state and a goal:
 
     state         writers                                        readers
-    delete_only   remove what they find, add nothing             do not see it
+    delete_only   delete existing entries, add none              do not see it
     write_only    keep it up to date, enforce it                 do not see it, do not rely on it
     public        keep it up to date, enforce it                 see it and rely on it
 
     goal public: delete_only ──► write_only ──► (backfill, validate) ──► public
     goal absent: public ──► write_only ──► delete_only ──► gone
 
-What an object is used by stands in the object itself too, changed in the same draft: foreign keys as
-`inbound`, views as `dependents`, tables as `referents` of a type and `dependents` of a sequence. So
-whoever drops an object sees from it what is in the way, and whoever comes to use an object gives it
-a new version, which a drop that runs meanwhile meets.
+The users of an object are listed in the object itself too, changed in the same draft: foreign keys as
+`inbound`, views as `dependents`, tables as `referents` of a type and `dependents` of a sequence. So a drop
+sees from an object what blocks it, and a new user of an object gives it a new version, which a concurrent
+drop conflicts with.
 
-Types and expressions stand here as data; `expr` gives them meaning. A column's `filled` is the
-value of rows that were written before it existed: fixed, also if its default changes.
+Types and expressions are data here; `expr` gives them meaning. A column's `filled` is the value of rows that
+were written before it existed: fixed, also if its default changes.
 
 Walk: `catalog.changes.table_changes` makes new versions, `catalog.descriptors.validation` judges them,
-`catalog.descriptors.catalog_records` keeps them, `catalog.leases.uses` hands them out.
+`catalog.descriptors.catalog_records` keeps them, `catalog.leases.catalog_use` hands them out.
 """
 
 from collections.abc import Iterator
@@ -35,14 +34,14 @@ from tenure.kv.records import Record
 
 SYSTEM_DATABASE, SYSTEM_SCHEMA = 90, 91
 DEFAULT_DATABASE, DEFAULT_SCHEMA = 100, 101
-"""The ids that a new store starts with; the next descriptor gets the one after."""
+"""The ids that a new store uses; the next descriptor gets the one after."""
 
 PUBLIC_SCHEMA = "public"
 ROOT = "root"
 
 
 class DescriptorState(Enum):
-    """Of a whole descriptor."""
+    """The state of a whole descriptor."""
 
     PUBLIC = "public"
     ADDING = "adding"
@@ -62,7 +61,7 @@ class Goal(Enum):
 
 
 class Action(Enum):
-    """What a foreign key does when the row it refers to goes or changes."""
+    """The action of a foreign key when the row it refers to is deleted or changed."""
 
     NO_ACTION = "no action"
     RESTRICT = "restrict"
@@ -72,7 +71,7 @@ class Action(Enum):
 
 
 class NameKey(Record, frozen=True):
-    """Where a name stands in the namespace; databases stand in (0, 0), schemas in (database, 0)."""
+    """The key of a name in the namespace; databases have (0, 0), schemas (database, 0)."""
 
     database: int
     schema: int
@@ -86,7 +85,7 @@ class Grant(Record, frozen=True):
 
 
 class Descriptor(Record, frozen=True):
-    """What all kinds have; a new field goes last in each kind, with a default."""
+    """The fields of all kinds; a new field goes last in each kind, with a default."""
 
     id: int
     version: int
@@ -100,7 +99,7 @@ class Descriptor(Record, frozen=True):
 
 
 class Database(Descriptor, frozen=True, tag="database"):
-    """Its schemas are part of its value but kept as one key each: see `SchemaEntry`."""
+    """Its schemas are part of its value but stored as one key each: see `SchemaEntry`."""
 
     comment: str = ""
 
@@ -126,7 +125,7 @@ class Expression(Record, frozen=True):
     text: str
     columns: tuple[int, ...] = ()
     sequences: tuple[int, ...] = ()
-    """The sequences it calls for values."""
+    """The sequences that it calls."""
 
 
 class Column(Record, frozen=True):
@@ -140,11 +139,11 @@ class Column(Record, frozen=True):
     filled: bytes | None = None
     is_hidden: bool = False
     computed: Expression | None = None
-    """Of a column that takes over from another: how its value follows from the row, until public."""
+    """For a column that replaces another: computes its value from the row, until it is public."""
     replaces: int = 0
-    """The column whose name and place it takes when it becomes public."""
+    """The column whose name and position it takes when it becomes public."""
     reverse: Expression | None = None
-    """How the column it replaces follows from it: the one's `computed`, once this one is public."""
+    """Computes the replaced column from this one: becomes that one's `computed`, once this one is public."""
     identity: str = ""
     """How it was declared GENERATED ... AS IDENTITY: "always", "by default", or not at all."""
     generated: Expression | None = None
@@ -168,16 +167,16 @@ class Index(Record, frozen=True):
     goal: Goal = Goal.PUBLIC
     predicate: Expression | None = None
     primary: int = 0
-    """The primary index its entries point into; its own id, of a primary index."""
+    """The primary index that its entries point into; a primary index has its own id."""
     replaces: int = 0
-    """The index it takes over from when it becomes public."""
+    """The index that it replaces when it becomes public."""
     is_constraint: bool = False
-    """Made by UNIQUE or PRIMARY KEY: goes by DROP CONSTRAINT, and clients are told of a constraint."""
+    """Made by UNIQUE or PRIMARY KEY: dropped by DROP CONSTRAINT, and shown to clients as a constraint."""
     comment: str = ""
     is_unread: bool = False
-    """About to go: kept up and enforced as ever, but nobody reads it or relies on its uniqueness any more."""
+    """About to be dropped: written and enforced as before, but not read, and its uniqueness not relied on."""
     is_deferrable: bool = False
-    """Of a constraint: rows may be equal in it while a statement runs, if they are not at its end."""
+    """For a constraint: rows may be equal while a statement runs, if they are not at its end."""
 
 
 class Check(Record, frozen=True):
@@ -187,9 +186,9 @@ class Check(Record, frozen=True):
     state: ElementState = ElementState.PUBLIC
     goal: Goal = Goal.PUBLIC
     not_null: int = 0
-    """The column whose NOT NULL this stands for while it comes or goes; its expression has no tree."""
+    """The column whose NOT NULL this represents while it is added or dropped; its expression has no tree."""
     is_validated: bool = True
-    """False of one added NOT VALID: enforced for new rows, not relied upon."""
+    """False if added NOT VALID: enforced for new rows, not relied upon."""
     comment: str = ""
 
 
@@ -205,7 +204,7 @@ class ForeignKey(Record, frozen=True):
     state: ElementState = ElementState.PUBLIC
     goal: Goal = Goal.PUBLIC
     is_validated: bool = True
-    """False of one added NOT VALID: enforced for new rows, not relied upon."""
+    """False if added NOT VALID: enforced for new rows, not relied upon."""
     comment: str = ""
 
 
@@ -229,15 +228,15 @@ class Table(Descriptor, frozen=True, tag="table"):
     next_index: int = 1
     next_constraint: int = 1
     job: int = 0
-    """The schema change under way; one at a time."""
+    """The id of the schema change under way; one at a time."""
     is_locked: bool = False
     comment: str = ""
     dependents: tuple[int, ...] = ()
     """The views that read it."""
     sequences: tuple[int, ...] = ()
-    """The sequences that its columns own, which go with them."""
+    """The sequences that its columns own, which are dropped with them."""
     is_closed: bool = False
-    """A transaction is about to empty it: nobody else reads or writes it until the job has ended."""
+    """A transaction is about to empty it: no other reads or writes it until the job has ended."""
 
     def column(self, id: int) -> Column:
         return next(column for column in self.columns if column.id == id)
@@ -253,9 +252,9 @@ class Table(Descriptor, frozen=True, tag="table"):
 class EnumMember(Record, frozen=True):
     label: str
     physical: bytes
-    """How rows hold it: its order among the others, never changed."""
+    """The stored bytes: its order among the others, never changed."""
     state: ElementState = ElementState.PUBLIC
-    """Write_only of one that is on its way: it may be read, not yet written."""
+    """Write_only if it is being added: it may be read, not yet written."""
 
 
 class EnumType(Descriptor, frozen=True, tag="enum"):
@@ -269,7 +268,7 @@ class EnumType(Descriptor, frozen=True, tag="enum"):
 
 
 class ViewColumn(Record, frozen=True):
-    """A column of a view; its number, from 1 on, is what others know it by."""
+    """A column of a view; others refer to it by its number, from 1 on."""
 
     name: str
     type: TypeRef
@@ -277,31 +276,33 @@ class ViewColumn(Record, frozen=True):
 
 
 class SearchPath(Record, frozen=True):
-    """Where names were looked for when a view was made."""
+    """The search path when a view was made."""
 
     database: int
     schemas: tuple[str, ...]
 
 
 class ViewSource(Record, frozen=True):
-    """What a name in a view's text meant when the view was made; its name may have changed since."""
+    """The meaning of a name in a view's text when the view was made; the object may have been renamed
+    since.
+    """
 
     name: tuple[str, ...]
-    """Its parts, as written."""
+    """The components of the name, as written."""
     id: int
     columns: tuple[tuple[str, int], ...]
-    """The names that its columns had, with their ids; numbers, of a view's."""
+    """The names that its columns had, with their ids; for a view, with their numbers."""
 
 
 class Depends(Record, frozen=True):
-    """What a view cannot be without: columns of a table or view, a type, a sequence."""
+    """An object that a view needs: columns of a table or view, a type, a sequence."""
 
     id: int
     columns: tuple[int, ...] = ()
 
 
 class View(Descriptor, frozen=True, tag="view"):
-    """A query under a name. Its text is kept as written; `sources` say what the names in it mean."""
+    """A query with a name. Its text is stored as written; `sources` say what the names in it mean."""
 
     database: int
     schema: int
@@ -316,14 +317,14 @@ class View(Descriptor, frozen=True, tag="view"):
 
 
 class OwnedBy(Record, frozen=True):
-    """The column that a sequence goes with."""
+    """The column that owns a sequence."""
 
     table: int
     column: int
 
 
 class Sequence(Descriptor, frozen=True, tag="sequence"):
-    """What a sequence is like; the values are elsewhere, since they belong to no transaction."""
+    """The definition of a sequence; its values are elsewhere, since they belong to no transaction."""
 
     database: int
     schema: int
@@ -343,7 +344,7 @@ class Sequence(Descriptor, frozen=True, tag="sequence"):
 
 AnyDescriptor: TypeAlias = Database | Schema | Table | EnumType | View | Sequence
 Contained: TypeAlias = Table | EnumType | View | Sequence
-"""What stands in a schema."""
+"""The kinds of objects in a schema."""
 Element: TypeAlias = Column | Index | Check | ForeignKey
 
 D = TypeVar("D", bound=Descriptor)
@@ -362,7 +363,7 @@ class SchemaEntry(Record, frozen=True):
 
 
 def visible(elements: tuple[E, ...]) -> Iterator[E]:
-    """What readers see and rely on."""
+    """The elements that readers see and rely on."""
     return (each for each in elements if each.state is ElementState.PUBLIC)
 
 
@@ -372,7 +373,7 @@ def readable(indexes: tuple[Index, ...]) -> Iterator[Index]:
 
 
 def written(elements: tuple[E, ...]) -> Iterator[E]:
-    """What writers keep up to date and enforce."""
+    """The elements that writers keep up to date and enforce."""
     return (each for each in elements if each.state is not ElementState.DELETE_ONLY)
 
 
@@ -384,12 +385,12 @@ def elements(table: Table) -> Iterator[Element]:
 
 
 def unfinished(table: Table) -> bool:
-    """Whether some element is on its way."""
+    """Whether an element has a change under way."""
     return any((each.state, each.goal) != (ElementState.PUBLIC, Goal.PUBLIC) for each in elements(table))
 
 
 def place_of(descriptor: AnyDescriptor) -> NameKey:
-    """Where its name stands."""
+    """The key of its name."""
     match descriptor:
         case Database():
             return NameKey(0, 0, descriptor.name)
@@ -404,5 +405,5 @@ def is_dropped(descriptor: Descriptor) -> bool:
 
 
 def next_version(descriptor: D) -> D:
-    """The same as the next version, to be written; the store gives it its time."""
+    """The same as the next version, to be written; the store sets its time."""
     return replace(descriptor, version=descriptor.version + 1, modified_at=ZERO_AT)

@@ -1,6 +1,7 @@
-"""How a change looks to the transaction that declared it, before its commit.
+"""The view that a transaction has of its own uncommitted schema change.
 
-Walk: `catalog.descriptors.drafts` keeps what `own_copy` gives, for the transaction that changes it.
+Walk: `catalog.descriptors.drafts` keeps the result of `own_copy`, for the transaction that declared the
+change.
 """
 
 from tenure.catalog.descriptors.definitions import (
@@ -20,12 +21,12 @@ from tenure.catalog.descriptors.elements import (
 
 
 def own_copy(descriptor: AnyDescriptor) -> AnyDescriptor:
-    """How the transaction that declared a change sees it before its commit.
+    """The descriptor as the transaction that declared a change sees it before its commit.
 
-    Columns are there and those dropped are gone; constraints hold for what it writes. New indexes
-    are not there yet: they are completed at its commit, from all its rows at once. Those that go are not
-    read and get no more entries: when it commits, nobody else reads them either. A column whose
-    type changes by a rewrite still has its former type; one of a primary key that goes is hidden.
+    New columns exist and dropped ones are gone; constraints hold for its writes. New indexes do not exist
+    yet: they are completed at its commit, from all its rows at once. Dropped indexes are not read and get no
+    more entries: when it commits, no other transaction reads them either. A column whose type changes by a
+    rewrite still has its former type; one of a dropped primary key is hidden.
     """
     if not isinstance(descriptor, Table) or is_finished(descriptor) or is_dropped(descriptor):
         return descriptor
@@ -63,5 +64,5 @@ def own_copy(descriptor: AnyDescriptor) -> AnyDescriptor:
 
 
 def _uses(index: Index, kept: set[int]) -> bool:
-    """Of an index over a column that is gone not even entries can be removed: it is emptied later."""
+    """Not even entries of an index over a dropped column can be removed: the index is emptied later."""
     return all(part.column in kept for part in index.parts)

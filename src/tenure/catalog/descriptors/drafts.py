@@ -1,21 +1,20 @@
-"""A transaction's own copy of what it changes in the catalog, before anybody else sees it.
+"""A transaction's own copy of the descriptors it changes, before the change is visible to others.
 
     declared      id -> descriptor with the change declared on it, or a new one
-    descriptors   id -> how the transaction itself sees it until its commit
-    names         place -> id, or None where a name is gone for this transaction
+    descriptors   id -> the descriptor as the transaction itself sees it until its commit
+    names         name key -> id, or None where this transaction has dropped a name
     entries       (database, name) -> entry of a database's map, or None
-    made_from     id -> version, of what was changed and of what was relied on
+    made_from     id -> version, of changed descriptors and of those relied on
     emptied       id -> the table with new indexes: all rows in them are this transaction's own
 
-Until commit all of it is here only, so a rollback has nothing to undo, and a savepoint is a copy. So
-is what a statement starts from: one that fails half-way leaves its draft to be thrown away.
-What a draft was made from is remembered by version: publishing it proves, in the same
-transaction, that the versions are still those.
+Until commit all of it is only here, so a rollback has nothing to undo, and a savepoint is a copy. Each
+statement starts from a copy too: if it fails half-way, its draft is discarded. The versions that a draft was
+made from are kept: publishing it proves, in the same transaction, that they are still current.
 
-A name that a committed descriptor gives up drains; one that only this draft ever gave out is
-simply not given out.
+A name that a committed descriptor gives up drains; a name that only this draft has assigned is simply
+removed.
 
-Walk: `catalog.changes.table_changes` fills one, `catalog.leases.uses` looks into it, `schema_change`
+Walk: `catalog.changes.table_changes` fills one, `catalog.leases.catalog_use` looks into it, `schema_change`
 publishes it.
 """
 
@@ -44,7 +43,7 @@ class Draft:
         self.names: dict[NameKey, int | None] = {}
         self.entries: dict[tuple[int, str], SchemaEntry | None] = {}
         self.made_from: dict[int, int] = {}
-        """The version each descriptor had when it was first changed; 0 of a new one."""
+        """The version of each descriptor when it was first changed; 0 for a new one."""
         self.emptied: dict[int, Table] = {}
         """Committed tables that were truncated, as they were right after that."""
 
@@ -58,26 +57,26 @@ class Draft:
         return draft
 
     def declare(self, descriptor: AnyDescriptor, *, made_from: int) -> None:
-        """Takes a changed descriptor in; `made_from` counts the first time."""
+        """Adds a changed descriptor; only the first `made_from` counts."""
         self.made_from.setdefault(descriptor.id, made_from)
         self.declared[descriptor.id] = descriptor
         self.descriptors[descriptor.id] = own_copy(descriptor)
 
     def empty(self, table: Table, *, made_from: int) -> None:
-        """Takes a committed table in that has new indexes, and no rows but those that are still to come."""
+        """Adds a committed table that has new indexes, and no rows but those still to be written."""
         self.declare(table, made_from=made_from)
         self.emptied[table.id] = table
 
     def rely_on(self, descriptor: AnyDescriptor) -> None:
-        """Has publishing prove that a descriptor is still what it was: a schema that gets a table."""
+        """Makes publishing prove that a descriptor is unchanged: a schema that gets a table."""
         self.made_from.setdefault(descriptor.id, descriptor.version)
 
     def is_new(self, id: int) -> bool:
-        """Whether the descriptor is made by this very transaction: nobody else can use it yet."""
+        """Whether this very transaction creates the descriptor: no other can use it yet."""
         return self.made_from.get(id) == 0
 
     def made(self) -> dict[int, AnyDescriptor]:
-        """The descriptors that this very transaction makes."""
+        """The descriptors that this very transaction creates."""
         return {id: each for id, each in self.declared.items() if self.is_new(id)}
 
     def is_emptied(self, id: int) -> bool:
@@ -85,11 +84,11 @@ class Draft:
         return id in self.emptied and not is_dropped(self.declared[id])
 
     def has_own_rows(self, id: int) -> bool:
-        """Whether all rows of a table are this transaction's own: it has made or truncated the table."""
+        """Whether all rows of a table are this transaction's own: it has created or truncated the table."""
         return self.is_new(id) or self.is_emptied(id)
 
     def needs_completion(self, id: int) -> bool:
-        """Whether rows of such a table may have been there before one of its elements."""
+        """Whether rows of such a table may be older than one of its elements."""
         if not self.is_emptied(id):
             return self.is_new(id)
         table, emptied = self.declared[id], self.emptied[id]
@@ -97,16 +96,16 @@ class Draft:
         return [*elements(table)] != [*elements(emptied)]
 
     def of_own_rows(self) -> dict[int, AnyDescriptor]:
-        """The descriptors that it makes, and the tables that it empties: nobody else knows these."""
+        """The descriptors that it creates, and the tables that it empties: no other transaction uses them."""
         return {id: each for id, each in self.declared.items() if self.has_own_rows(id)}
 
     def create(self, descriptor: AnyDescriptor) -> None:
-        """Makes a descriptor, with its name; a schema with its entry in its database's map."""
+        """Adds a new descriptor, with its name; a schema with its entry in its database's map."""
         self.declare(descriptor, made_from=0)
         self._take(descriptor)
 
     def move(self, former: AnyDescriptor, descriptor: AnyDescriptor) -> AnyDescriptor:
-        """Gives a descriptor another place; the former one drains, unless nobody ever saw it."""
+        """Gives a descriptor another name key; the former one drains, unless it was never published."""
         draining = self._give_up(former)
         place = place_of(descriptor)
         descriptor = replace(descriptor, draining=tuple(each for each in draining if each != place))
@@ -115,7 +114,7 @@ class Draft:
         return descriptor
 
     def drop(self, former: AnyDescriptor) -> AnyDescriptor:
-        """Lets a descriptor go; its name drains. One that this transaction made was never there."""
+        """Drops a descriptor; its name drains. One that this transaction created is simply removed."""
         draining = self._give_up(former)
         if self.is_new(former.id):
             del self.declared[former.id], self.descriptors[former.id], self.made_from[former.id]
@@ -128,18 +127,18 @@ class Draft:
         return dropped
 
     def revive(self, descriptor: AnyDescriptor) -> None:
-        """Brings a dropped descriptor back, with its name; a schema with its entry in the map."""
+        """Restores a dropped descriptor, with its name; a schema with its entry in the map."""
         self._take(descriptor)
         self.declare(descriptor, made_from=descriptor.version)
 
     def touch(self, database: Database) -> None:
-        """A database whose map changes gets a new version, although its own value stays."""
+        """Gives a database whose map changes a new version, although its own value stays."""
         self.declare(self.declared.get(database.id, database), made_from=database.version)
 
     def _take(self, descriptor: AnyDescriptor, *, is_back: bool = False) -> None:
         place = place_of(descriptor)
         if is_back:
-            self.names.pop(place, None)  # its own former one, back again: nothing has changed
+            self.names.pop(place, None)  # its own former key again: nothing has changed
         else:
             self.names[place] = descriptor.id
         if isinstance(descriptor, Schema):
@@ -147,7 +146,7 @@ class Draft:
             self.entries[key] = SchemaEntry(*key, descriptor.id, DescriptorState.PUBLIC)
 
     def _give_up(self, descriptor: AnyDescriptor) -> tuple[NameKey, ...]:
-        """Takes its name away; returns the names of it that drain."""
+        """Removes its name; returns its draining names."""
         place = place_of(descriptor)
         was_given_here = self.names.get(place) == descriptor.id
         if was_given_here and not any(place in each.draining for each in self.declared.values()):

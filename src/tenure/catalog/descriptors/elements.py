@@ -1,4 +1,4 @@
-"""How a descriptor moves towards what was asked for: the table of legal steps, as pure functions.
+"""How a descriptor moves towards its goal: the table of legal steps, as pure functions.
 
     column, index        absent ─► delete_only ─► write_only ─► public       adding
     check, foreign key   absent ────────────────► write_only ─► public
@@ -9,34 +9,34 @@
       that is replaced   public ─► write_only ─► delete_only ─► absent
     check, foreign key   public ─► write_only ────────────────► absent
 
-A change is **declared** by elements whose state is not their goal. `advance` takes it one step;
-between two versions the schema changer waits for the leases on the older one.
+A change is **declared** by elements whose state is not their goal. `advance` moves it one step; between two
+versions the schema changer waits for the leases on the older one.
 
     declared ─► prepare ... ─► show ─► clean ... ─► finished           one version each
 
-    prepare   additions up to write_only, constraints that go down to write_only, indexes that go
-              are unread: readers see and write what they did before, they only stop relying on what
-              is about to go. So the rows that come with the next step need not obey it any more
-    show      in one version: all that is added becomes public, what replaces another takes over,
-              constraints that go are gone, columns and indexes that go are no longer seen
-    clean     columns and indexes that go step down to absent
+    prepare   additions up to write_only, dropped constraints down to write_only, dropped indexes
+              unread: readers see and write as before, they only stop relying on elements that
+              are dropped. So rows of the next step need not obey these any more
+    show      in one version: all additions become public, replacements take over, dropped
+              constraints are gone, dropped columns and indexes are no longer seen
+    clean     dropped columns and indexes step down to absent
 
-Up to the step that shows it a change can be taken back whole; after it there is no way back, and
-nothing is left that could fail. NOT NULL is part of its column, and a check with `not_null` while
-it comes or goes: public is the column's own NOT NULL.
+Before the show step a change can be reversed completely; after it the change cannot be reversed, and nothing
+is left that could fail. NOT NULL is part of its column, and a check with `not_null` while it is added or
+dropped: when public, it is the column's own NOT NULL.
 
-A constraint that is NOT VALID counts as public, is enforced, and nobody relies on it; write_only
-means the same. So it is validated from there: not valid ─► write_only ─► public and valid.
+A NOT VALID constraint counts as public and is enforced, but readers do not rely on it; write_only means the
+same. So it is validated from there: not valid ─► write_only ─► public and valid.
 
-A table that a transaction is about to empty is closed to all others until that has ended. Emptied, it has new
-indexes, and all that was on its way is finished: none of its rows is older than that.
+A table that a transaction is about to empty is closed to all others until that has ended. An emptied table
+has new indexes, and all its changes are finished: none of its rows is older than they are.
 
-Former names and the state of the whole descriptor move likewise: a name that is draining goes with
-the next step after the one that took it away.
+Former names and the state of the whole descriptor move likewise: a draining name is removed with the next
+step after the one that replaced it.
 
 Invariant (element-steps): every step of an element is one of the table's.
-Invariant (add-before-drop): nothing that readers see goes while something is still being added.
-Invariant (way-back): a change that is not shown yet can be taken back, and leaves no trace but
+Invariant (add-before-drop): no element that readers see is dropped while another is still being added.
+Invariant (way-back): a change that is not shown yet can be reversed, and leaves no trace but
 its version and the ids it used.
 
 Walk: `catalog.changes.table_changes` declares, `schema_change` walks.
@@ -69,21 +69,21 @@ E = TypeVar("E", Column, Index, Check, ForeignKey)
 C = TypeVar("C", Check, ForeignKey)
 
 STEPS_MAX = 6
-"""More than any change takes: two to public, which is one of the three to absent, one for names."""
+"""More steps than any change takes: two to public, which is one of the three to absent, one for names."""
 
 _UP = {ElementState.DELETE_ONLY: ElementState.WRITE_ONLY, ElementState.WRITE_ONLY: ElementState.PUBLIC}
 _DOWN = {ElementState.PUBLIC: ElementState.WRITE_ONLY, ElementState.WRITE_ONLY: ElementState.DELETE_ONLY}
 
 
-# ── where it stands ────────────────────────────────────────────────────────────────────────────
+# ── states ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def next_state(element: Element) -> ElementState | None:
-    """The state one step nearer to its goal; None is absent. Asked only of one that is on its way."""
+    """The state one step nearer to its goal; None is absent. Only for an element with a change under way."""
     if element.goal is Goal.PUBLIC:
         return _UP[element.state]
     if isinstance(element, Check | ForeignKey) and element.state is ElementState.WRITE_ONLY:
-        return None  # nothing is stored for it, so there is nothing to delete only
+        return None  # nothing is stored for it, so delete_only is not needed
     if isinstance(element, Index) and element.is_unread:
         return None if element.state is ElementState.DELETE_ONLY else ElementState.DELETE_ONLY
     return _DOWN.get(element.state)
@@ -102,7 +102,7 @@ def is_moving(element: Element) -> bool:
 
 
 def is_validating(element: Element) -> bool:
-    """Whether it was NOT VALID and is about to be valid: it was there before."""
+    """Whether it was NOT VALID and is being validated: it existed before."""
     return isinstance(element, Check | ForeignKey) and is_adding(element) and not element.is_validated
 
 
@@ -111,17 +111,17 @@ def has_additions(table: Table) -> bool:
 
 
 def is_prepared(table: Table) -> bool:
-    """Whether the next step may be the one that shows the change."""
+    """Whether the next step may be the show step."""
     return not any(map(_needs_preparing, elements(table)))
 
 
 def is_shown(table: Table) -> bool:
-    """Whether readers see all of the change; what is left is to clean up."""
+    """Whether readers see all of the change; only cleaning is left."""
     return not table.is_closed and not any(map(_is_unseen, elements(table)))
 
 
 def is_finished(descriptor: AnyDescriptor) -> bool:
-    """Whether nothing is left to do for it."""
+    """Whether no step is left for it."""
     if descriptor.draining or descriptor.state is DescriptorState.ADDING:
         return False
     match descriptor:
@@ -134,11 +134,11 @@ def is_finished(descriptor: AnyDescriptor) -> bool:
             return True
 
 
-# ── onward ─────────────────────────────────────────────────────────────────────────────────────
+# ── forward ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def first_stage(descriptor: AnyDescriptor) -> AnyDescriptor:
-    """What the statement itself publishes: additions as declared, the first step of what goes."""
+    """The version that the statement itself publishes: additions as declared, the first step of drops."""
     if not isinstance(descriptor, Table) or is_dropped(descriptor):
         return descriptor
     if has_additions(descriptor):
@@ -147,12 +147,12 @@ def first_stage(descriptor: AnyDescriptor) -> AnyDescriptor:
 
 
 def advance(descriptor: AnyDescriptor) -> AnyDescriptor:
-    """All of it one step further; its version is the caller's affair."""
+    """Moves everything one step; the caller sets the version."""
     return replace(_advanced(descriptor), draining=())
 
 
 def shown(declared: AnyDescriptor) -> AnyDescriptor:
-    """What the version looks like that shows the change; former names drain from there on."""
+    """The version of the show step; former names drain from there on."""
     if isinstance(declared, Table) and not is_dropped(declared):
         while not is_shown(declared):
             declared = _advance_table(declared)
@@ -161,7 +161,7 @@ def shown(declared: AnyDescriptor) -> AnyDescriptor:
 
 
 def finished(descriptor: AnyDescriptor) -> AnyDescriptor:
-    """What it will be once nothing is left to do."""
+    """The descriptor after all steps."""
     for _ in range(STEPS_MAX):
         if is_finished(descriptor):
             return descriptor
@@ -169,15 +169,15 @@ def finished(descriptor: AnyDescriptor) -> AnyDescriptor:
     raise AssertionError("a change that does not end")
 
 
-# ── and back ───────────────────────────────────────────────────────────────────────────────────
+# ── back ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def reverse(descriptor: AnyDescriptor) -> AnyDescriptor:
-    """Turns a change round that fails or is canceled; again is harmless.
+    """Reverses a change that fails or is canceled; may be repeated.
 
-    Constraints are back or gone at once: everybody has enforced those that go, and nobody relied
-    on those that come. What was written for new columns and indexes is cleaned up in steps. Once a
-    change is shown there is no way back: what is going, goes.
+    Constraints are restored or removed at once: all writers have enforced dropped ones, and no reader relied
+    on new ones. Entries of new columns and indexes are cleaned up in steps. After the show step a change
+    cannot be reversed: its drops go on.
     """
     if descriptor.state is DescriptorState.ADDING:
         draining = (*descriptor.draining, place_of(descriptor))
@@ -218,7 +218,7 @@ def _turned_round(element: E) -> E:
         return replace(element, goal=Goal.ABSENT)
     if is_dropping(element) and element.state is ElementState.PUBLIC:
         element = replace(element, goal=Goal.PUBLIC)
-        # Everybody has kept it up meanwhile.
+        # All writers have kept it up to date meanwhile.
         return replace(element, is_unread=False) if isinstance(element, Index) else element
     return element
 

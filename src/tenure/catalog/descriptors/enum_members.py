@@ -1,13 +1,13 @@
-"""The labels of an enum, and the bytes that rows hold for them.
+"""The labels of an enum, and the bytes that rows store for them.
 
     'low' 55    'mid' aa              bytes compare as the labels are ordered
     'low' 55    'new' 7f    'mid' aa  one between two others gets bytes between theirs
 
-The bytes are fractions to the base 256 without trailing zeros: between any two there is always
-another, and none is ever changed, since rows hold them.
+The bytes are fractions to the base 256 without trailing zeros: between any two there is always another, and
+none is ever changed, since rows contain them.
 
-Invariant (enum-order): a new label's bytes lie strictly between its neighbours', and no two labels
-are ever held alike.
+Invariant (enum-order): a new label's bytes lie strictly between its neighbours', and no two labels have the
+same bytes.
 
 Walk: `catalog.changes.object_changes` makes and extends enums with these.
 """
@@ -37,7 +37,7 @@ def spread(count: int) -> list[bytes]:
 
 
 def between(lower: bytes, upper: bytes | None) -> bytes:
-    """A value above `lower` and below `upper`; nothing is above None."""
+    """A value above `lower` and below `upper`; None is no upper bound."""
     digits = bytearray()
     while True:
         place = len(digits)
@@ -52,7 +52,7 @@ def between(lower: bytes, upper: bytes | None) -> bytes:
 
 
 def added(type_: EnumType, label: str, *, before: str | None, after: str | None, is_seen: bool) -> EnumType:
-    """The enum with a label more; if others see it, it is on its way first."""
+    """The enum with another label; if other nodes see the enum, the label is write_only first."""
     require_label(label)
     labels = [member.label for member in type_.members]
     if label in labels:

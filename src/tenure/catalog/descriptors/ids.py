@@ -1,11 +1,11 @@
-"""Ids for new descriptors, taken in blocks, outside of any transaction.
+"""Ids for new descriptors, drawn in blocks, outside of any transaction.
 
-    store   the next id that nobody has taken        node   [ 140 141 .. 155 ]  handed out from memory
+    store   the next unused id                      node   [ 140 141 .. 155 ]  handed out from memory
 
-An id that was given is never given again. A transaction that fails may have left marks of the object it was
-about to make in others (a foreign key is known to its target before its table is there), which are
-cleaned up later: another object by the same id would be taken for the one they mean. No statement reads the
-counter in its own transaction, so statements that make objects do not conflict.
+An id is never reused. A failed transaction may have left references to its new object in others (the target
+of a foreign key refers to it before its table is published), which are cleaned up later: another object with
+the same id would be mistaken for it. No statement reads the counter in its own transaction, so statements
+that create objects do not conflict.
 
 Invariant (id-once): no two descriptors ever have the same id.
 
@@ -16,7 +16,7 @@ from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.kv.store import Store
 
 BLOCK_IDS = 16
-"""Ids taken at once: what a script makes costs few commits, what a node leaves behind is a small gap."""
+"""Ids drawn at once: a script's objects cost few commits, and a node that stops leaves a small gap."""
 
 
 class DescriptorIds:

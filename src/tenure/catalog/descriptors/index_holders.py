@@ -1,14 +1,14 @@
-"""Which tables have an index of a name: an index has no entry in the namespace, and belongs to its table.
+"""Which tables have an index of a given name: an index has no entry in the namespace, only in its table.
 
     (schema, index name) ─► ids of tables
 
-It is made when it is first asked for, by a pass over all tables, and kept up with each version of the
-cache from then on: a statement that names an index in a large catalog must not look through all of it.
+It is built on first use, by a pass over all tables, and updated with each version of the cache from then on:
+a statement that names an index in a large catalog must not search all of it.
 
-What it tells are candidates. One that is overtaken by a newer version may name a table that has the
-index no more; callers look at the tables themselves.
+The results are candidates. An outdated copy may name a table that no longer has the index; callers look at
+the tables themselves.
 
-Walk: `catalog.leases.catalog_cache` makes `IndexHolders`, and has it `moved` from version to version.
+Walk: `catalog.leases.catalog_cache` makes `IndexHolders`, and calls `moved` for each new version.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ class IndexHolders:
         return self._holders.get((schema, name), frozenset())
 
     def moved(self, id: int, descriptor: AnyDescriptor | None) -> None:
-        """Takes in what a descriptor is now; None if it is gone."""
+        """Notes the current version of a descriptor; None if it is gone."""
         names: frozenset[Name] = frozenset()
         if isinstance(descriptor, Table):
             names = frozenset((descriptor.schema, each.name) for each in descriptor.indexes)

@@ -1,4 +1,4 @@
-"""Which entries of the namespace and of a database's map a descriptor has: derived, never chosen.
+"""The entries of a descriptor in the namespace and in its database's map: derived, never chosen.
 
     a descriptor's entries   its name (unless it is dropped) and the names that drain
     a schema's map entries   its name, public; the names that drain, dropped
@@ -6,7 +6,7 @@
 So publishing a version moves names by the difference between two descriptors, in the same
 transaction, and I38 holds by construction.
 
-Invariant (I39): while a name drains, nobody else can take it.
+Invariant (I39): while a name drains, no other descriptor can have it.
 
 Walk: `catalog.changes.publisher` applies the differences.
 """
@@ -74,13 +74,13 @@ def map_entries(descriptor: AnyDescriptor | None) -> dict[tuple[int, str], Schem
 
 
 Move = tuple[AnyDescriptor | None, AnyDescriptor]
-"""A descriptor as it was and as it becomes."""
+"""A descriptor before and after a change."""
 
 
 def move_names(txn: Transaction, catalog: Catalog, moves: Sequence[Move]) -> frozenset[int]:
-    """Brings names and maps from some versions to the next; returns the databases whose map changed.
+    """Moves names and maps from some versions to the next; returns the databases whose map changed.
 
-    All that is given up goes first: one of these may take what another of them had.
+    All removals go first: one of these descriptors may take a name that another had.
     """
     for former, descriptor in moves:
         for place in sorted(places(former) - places(descriptor), key=_order):

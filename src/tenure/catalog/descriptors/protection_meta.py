@@ -1,7 +1,7 @@
 """The protections' meta record: their number and size, and a version that each of them moves.
 
-It lies below retention because zone changes read it: a zone and a protection that do not know of
-each other cannot both commit.
+It lies below retention because zone changes read it: a zone and a protection that do not see each other
+cannot both commit.
 
 Walk: `catalog.bootstrap` writes the first; retention moves it.
 """

@@ -1,7 +1,7 @@
-"""What happens to a table in the version that shows a change, besides the elements' own steps.
+"""Changes of a table in the version of the show step, besides the elements' own steps.
 
-    column   stands where the one it replaces stood; that one follows it until nobody reads it
-    index    the one it replaces is kept up until nobody reads it; a new primary becomes the primary
+    column   takes the position of the one it replaces; that one is computed until nobody reads it
+    index    the one it replaces is written until nobody reads it; a new primary becomes the primary
     check    of NOT NULL becomes part of its column; one that was NOT VALID is valid now
 
 Walk: `catalog.descriptors.elements` calls these, and nobody else.
@@ -24,7 +24,7 @@ C = TypeVar("C", Check, ForeignKey)
 
 
 def taken_over(before: Table, table: Table) -> Table:
-    """Settles what has become public with the step from `before` to `table`."""
+    """Completes the replacement of elements that became public with the step from `before` to `table`."""
     columns, indexes, checks, keys = (
         _arrived(before.columns, table.columns),
         _arrived(before.indexes, table.indexes),

@@ -1,6 +1,6 @@
-"""What must be true of a descriptor by itself; asked whenever one is read or written.
+"""Validity of a descriptor by itself; checked whenever one is read or written.
 
-Walk: `catalog.descriptors.catalog_records` asks `problems` on every read and write.
+Walk: `catalog.descriptors.catalog_records` calls `problems` on every read and write.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ NAME_BYTES_MAX = 63
 
 
 def problems(descriptor: AnyDescriptor) -> list[str]:
-    """What is wrong with it; nothing, if it may be used."""
+    """Its faults; none, if it may be used."""
     return [*_of_any(descriptor), *_of_kind(descriptor)]
 
 
@@ -83,14 +83,14 @@ def _of_table(table: Table) -> Iterator[str]:
         or _repeated(key.name for key in visible(table.foreign_keys))
     ):
         yield "an index or constraint name stands twice"
-    known = {column.id: column for column in table.columns}
-    yield from _of_primary(table, known)
+    columns = {column.id: column for column in table.columns}
+    yield from _of_primary(table, columns)
     for index in table.indexes:
-        yield from _of_index(table, index, known)
-    yield from _of_references(table, known)
+        yield from _of_index(table, index, columns)
+    yield from _of_references(table, columns)
 
 
-def _of_primary(table: Table, known: dict[int, Column]) -> Iterator[str]:
+def _of_primary(table: Table, columns: dict[int, Column]) -> Iterator[str]:
     primary = next((index for index in table.indexes if index.id == table.primary), None)
     if primary is None:
         yield "it has no primary index"
@@ -102,15 +102,15 @@ def _of_primary(table: Table, known: dict[int, Column]) -> Iterator[str]:
     public = {column.id for column in visible(table.columns)}
     if not primary.parts or any(part.column not in public for part in primary.parts):
         yield "its primary key has no columns, or some that are not public"
-    if any(known[part.column].is_nullable for part in primary.parts if part.column in known):
+    if any(columns[part.column].is_nullable for part in primary.parts if part.column in columns):
         yield "a column of its primary key may be null"
 
 
-def _of_index(table: Table, index: Index, known: dict[int, Column]) -> Iterator[str]:
+def _of_index(table: Table, index: Index, columns: dict[int, Column]) -> Iterator[str]:
     used = [part.column for part in index.parts]
-    if not used or _repeated(used) or any(column not in known for column in used):
+    if not used or _repeated(used) or any(column not in columns for column in used):
         yield f'index "{index.name}" has no columns, one twice, or one that is not there'
-    if index.predicate is not None and any(column not in known for column in index.predicate.columns):
+    if index.predicate is not None and any(column not in columns for column in index.predicate.columns):
         yield f'index "{index.name}" depends on a column that is not there'
     if index.replaces and all(each.id != index.replaces for each in table.indexes):
         yield f'index "{index.name}" replaces one that is not there'
@@ -119,20 +119,20 @@ def _of_index(table: Table, index: Index, known: dict[int, Column]) -> Iterator[
         yield f'index "{index.name}" points into no primary index'
 
 
-def _of_references(table: Table, known: dict[int, Column]) -> Iterator[str]:
+def _of_references(table: Table, columns: dict[int, Column]) -> Iterator[str]:
     for check in table.checks:
-        if any(column not in known for column in (*check.expression.columns, check.not_null) if column):
+        if any(column not in columns for column in (*check.expression.columns, check.not_null) if column):
             yield f'constraint "{check.name}" depends on a column that is not there'
     for key in table.foreign_keys:
         if not key.columns or len(key.columns) != len(key.target_columns):
             yield f'constraint "{key.name}" has no columns, or a different number on each side'
-        if any(column not in known for column in key.columns):
+        if any(column not in columns for column in key.columns):
             yield f'constraint "{key.name}" depends on a column that is not there'
     for column in table.columns:
         follows = [each for each in (column.computed, column.generated) if each is not None]
-        if any(need not in known for each in follows for need in each.columns):
+        if any(need not in columns for each in follows for need in each.columns):
             yield f'column "{column.name}" is computed from one that is not there'
-        if column.replaces and column.replaces not in known:
+        if column.replaces and column.replaces not in columns:
             yield f'column "{column.name}" replaces one that is not there'
     if _repeated(table.inbound):
         yield "a reference to it stands twice"

@@ -1,15 +1,15 @@
-"""The rows that hold a wait up, as the node that waits sees them.
+"""Blockers: the lease rows that a waiting node waits for.
 
     system.schema_lease   covers a descriptor as of L; its holder is dead when its session is gone
 
-A row that holds a wait up is a `Blocker`: what it covers of what is awaited, whose it is, and how to
-get rid of it if its holder is dead. Rows that hold a wait up never appear, so they are read fresh. Until a
-cluster is finalized there is another table of rows (`version_one.expiring_lease_table`).
+A row that blocks a wait is a `Blocker`: the awaited descriptors that it covers, its owner, and how to delete
+it if its holder is dead. Rows that block a wait never appear later, so they are read fresh. Until a cluster
+is finalized there is another table of rows (`version_one.expiring_lease_table`).
 
 Invariant (I15): the row of a holder that may still use it is never deleted here.
 
-Walk: `catalog.leases.lease_waits` asks for `blockers`, and `is_used_by_others` for a publisher;
-`composition.catalog_layer` says which tables this node respects; `composition.background` calls `sweep`.
+Walk: `catalog.leases.lease_waits` calls `blockers`, and `is_used_by_others` for a publisher;
+`composition.catalog_layer` chooses which tables this node respects; `composition.background` calls `sweep`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,10 +28,10 @@ from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 
 AGAIN_SECONDS = 0.02
-"""Between two tries to delete what somebody else is about to change."""
+"""The pause between two attempts to delete a row that another transaction is changing."""
 
 SWEPT_ROWS_MAX = 1_000
-"""How many rows are looked at in one sweep; what dead nodes leave is far less."""
+"""How many rows are read in one sweep; dead nodes leave far fewer."""
 
 
 class BlockingRow(Protocol):
@@ -40,19 +40,19 @@ class BlockingRow(Protocol):
 
     @property
     def holders(self) -> tuple[LeaseHolder, ...]:
-        """Which transactions of the node use what the row covers, as far as it tells."""
+        """The transactions of the node that use what the row covers, as far as the row names them."""
         ...
 
 
 class Blocker(NamedTuple):
     row: BlockingRow
     covered: Sequence[Awaited]
-    """What it covers of what is awaited."""
+    """The awaited descriptors that it covers."""
     is_own: bool
     clear: Callable[[], float | None]
-    """Deletes it if its holder is dead; else says when to look again."""
+    """Deletes it if its holder is dead; else returns when to look again."""
     session: SessionId | None = None
-    """Whose death ends it; None of one that expires by itself."""
+    """The session whose death ends it; None for one that expires by itself."""
 
 
 class LeaseTable(Protocol):
@@ -65,7 +65,7 @@ class LeaseTable(Protocol):
         ...
 
     def sweep(self) -> int:
-        """Deletes what dead holders have left, a limited number; returns how many rows there were."""
+        """Deletes rows of dead holders, a limited number; returns how many rows there were."""
         ...
 
 

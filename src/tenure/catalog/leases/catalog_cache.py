@@ -1,21 +1,22 @@
 """The catalog in memory: as of the newest lease, and as of each older one that is still in use.
 
     newest       one dictionary of all descriptors, names and map entries as of L
-    older ones   each keeps what has changed since: its `before`, looked through first
+    older ones   each keeps the changes since: its `before`, searched first
 
     lookup under lease 1:   before(1) ─► before(2) ─► the dictionary
     lookup under lease 3, the newest:                the dictionary
 
-A new lease brings the incremental diff since the one before it. What it replaces goes into the
-older lease's `before` first, then the older lease is linked to the new one, and only then is the
-dictionary changed: a lookup that read the dictionary and finds no new link has read it unchanged.
-So lookups take no lock, and one that is overtaken looks once more.
+A new lease brings the incremental diff since the one before it. The replaced values go into the older lease's
+`before` first, then the older lease is linked to the new one, and only then is the dictionary changed: a
+lookup that read the dictionary and finds no new link has read it unchanged. So lookups take no lock, and one
+that is overtaken looks once more.
 
 Values are decoded when first used: most of a large catalog never is.
 
-Invariant (I17): a lookup under a lease at L answers what a full read at L would.
+Invariant (I17): a lookup under a lease at L returns what a full read at L would.
 
-Walk: `catalog.leases.node_leases` calls `advance`; `catalog.leases.uses` looks up through a `CatalogView`.
+Walk: `catalog.leases.node_leases` calls `advance`; `catalog.leases.catalog_use` looks up through a
+`CatalogView`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +34,7 @@ Key: TypeAlias = int | tuple[int | str, ...]
 
 
 class CachedEntry:
-    """One value of the catalog, decoded when it is first asked for."""
+    """One value of the catalog, decoded when it is first used."""
 
     __slots__ = ("_decoded", "_value")
 
@@ -45,13 +46,13 @@ class CachedEntry:
         decoded = self._decoded
         if decoded is None:
             value = self._value
-            # Another thread may be here too: both decode, and either result serves.
+            # Another thread may be here too: both decode, and either result will do.
             decoded = self._decoded or catalog.decode(value or b"")
             self._decoded, self._value = decoded, None
         return decoded
 
     def glance(self, catalog: Catalog) -> AnyDescriptor:
-        """The same, without keeping what is decoded: for a pass over all of them."""
+        """The same, without keeping the decoded value: for a pass over all of them."""
         value = self._value
         return catalog.decode(value) if value is not None else self.descriptor(catalog)
 
@@ -68,7 +69,7 @@ class CatalogView:
         self._cache = cache
         self.at = at
         self.before: dict[Key, Value | None] = {}
-        """What the next version changed, as it was here."""
+        """The former values of the keys that the next version changed."""
         self.next: CatalogView | None = None
 
     def descriptor(self, id: int) -> AnyDescriptor | None:
@@ -77,18 +78,18 @@ class CatalogView:
         return None if entry is None else entry.descriptor(self._cache.catalog)
 
     def descriptors(self) -> Iterator[AnyDescriptor]:
-        """All of them, for callers that look for something without a name of its own."""
+        """All of them, for callers that search for something without a name of its own."""
         for id in self.ids():
             found = self.descriptor(id)
             if found is not None:
                 yield found
 
     def index_holders(self, schema: int, name: str) -> frozenset[int]:
-        """Tables of a schema that may have an index of this name: others do not."""
+        """Tables of a schema that may have an index of this name: no others do."""
         return self._cache.index_holders().of(schema, name)
 
     def glances(self) -> Iterator[AnyDescriptor]:
-        """All descriptors; what had not been decoded yet is not kept."""
+        """All descriptors; values that were not decoded yet are not kept."""
         for id in self.ids():
             entry = self.find(id)
             if entry is not None:
@@ -113,13 +114,13 @@ class CatalogView:
                     return version.before[key]
                 version = following
             value = self._cache.newest_value(key)
-            # If nothing has come after it even now, the dictionary had not been touched yet.
+            # If there is no newer version even now, the dictionary had not been changed yet.
             if version.next is None:
                 return value
 
     def ids(self) -> list[int]:
         """The ids of all descriptors, and of some that are gone: the caller looks each of them up."""
-        # The dictionary first: what leaves it is in some `before` by then.
+        # The dictionary first: an entry that leaves it is in some `before` by then.
         found = dict.fromkeys(self._cache.keys())
         version: CatalogView | None = self
         while version is not None:
@@ -133,14 +134,14 @@ class CatalogView:
 
 
 class Cache:
-    """All that the newest lease stands for; one writer at a time, any number of readers."""
+    """The catalog as of the newest lease; one writer at a time, any number of readers."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self._values: dict[Key, Value] = {}
         self.newest = CatalogView(self, ZERO_AT)
         self._indexes: tuple[CatalogView, IndexHolders] | None = None
-        """As of which version, if anybody has asked."""
+        """With the version it is of, once it was needed."""
 
     def __len__(self) -> int:
         return len(self._values)
@@ -156,13 +157,13 @@ class Cache:
         known, newest = self._indexes, self.newest
         if known is not None and known[0] is newest:
             return known[1]
-        # Overtaken by the writer, this is of an older version: the next who asks makes it again.
+        # If the writer overtook it, this is of an older version: the next caller builds it again.
         made = IndexHolders(newest.glances())
         self._indexes = newest, made
         return made
 
     def advance(self, snapshot: Snapshot) -> None:
-        """Takes in what has changed since the newest version; that one stays as it is."""
+        """Applies the changes since the newest version; that one stays as it is."""
         older, changes = self.newest, self._changes(snapshot)
         for key in changes:
             older.before[key] = self._values.get(key)
@@ -181,7 +182,7 @@ class Cache:
     ) -> None:
         known = self._indexes
         if known is None or known[0] is not older:
-            self._indexes = None  # what is of an older version would keep that alive
+            self._indexes = None  # an index of an older version would keep that version alive
             return
         for key, change in changes.items():
             if isinstance(key, int):
@@ -235,5 +236,5 @@ class Cache:
 
 
 def same(ids: Iterable[int], older: CatalogView, newer: CatalogView) -> list[int]:
-    """Those of the descriptors that both versions have alike."""
+    """The descriptors that are equal in both versions."""
     return [id for id in ids if older.is_same(id, newer)]

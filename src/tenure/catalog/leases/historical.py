@@ -1,19 +1,19 @@
 """The catalog as of a fixed time: for reads of the past, which need no lease.
 
-A version that was current at a time stays so for ever, so a read at a fixed timestamp may use it
-without a lease and without a deadline. Where the node's newest lease already has the version that
-was current then, the store is not asked; otherwise it is read at that time.
+A version that was current at a time stays so for ever, so a read at a fixed timestamp may use it without a
+lease and without a deadline. Where the node's newest lease already has the version that was current then, the
+store is not read; otherwise it is read at that time.
 
     modified_at <= at <= L      the leased version was current at `at`
     else                        read at `at`
 
-A writer never needs this: it binds to a lease first and takes its `read_at` after that, so what it
-reads is never older than its lease.
+A writer never needs this: it binds to a lease first and takes its `read_at` after that, so its reads are
+never older than its lease.
 
 Invariant (I18): a read at T uses the version that was current at T.
 
-Walk: `sql.session.block` makes a `HistoricalUse` for AS OF SYSTEM TIME; it answers the same questions as a
-use of the present catalog.
+Walk: `sql.session.block` makes a `HistoricalUse` for AS OF SYSTEM TIME; it has the lookups of a use of the
+present catalog.
 """
 
 from tenure.catalog.descriptors.catalog_records import Catalog

@@ -1,8 +1,8 @@
 """Ends this node's own transactions when others have waited for them too long.
 
-A schema change that has to wait for a transaction says so in a wait record. Once a record is older
-than `lease.holder_grace`, the node that runs the transaction ends it: its next statement or its
-commit fails with 40001. A transaction that nobody waits for is left alone, however old it is.
+A schema change that waits for a transaction writes a wait record. Once a record is older than
+`lease.holder_grace`, the node that runs the transaction ends it: its next statement or its commit fails with
+40001. A transaction that nobody waits for is left alone, even if it is old.
 
 Walk: `composition.background` runs `step` in a loop; it calls `LeaseScheme.end`.
 """
@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator
 
 from tenure.base.settings import LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import Timestamp, add_seconds, seconds_between
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.leases.lease_scheme import LeaseScheme
-from tenure.catalog.leases.uses import Use
 from tenure.catalog.leases.wait_records import LeaseWait, WaitRecords
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.kv.follower import ChangeWait
 from tenure.kv.store import Store
 
 SPACING_SECONDS = 0.1
-"""Between two looks while others commit something else: a wait has a grace of seconds at least."""
+"""The time between two looks while others commit something else: a wait has a grace of seconds at least."""
 
 AGAIN_SECONDS = 0.2
-"""Between two tries to end a transaction whose commit is under way."""
+"""The pause between two attempts to end a transaction whose commit is under way."""
 
 
 class Holders:
@@ -43,7 +43,9 @@ class Holders:
         self._due = 0.0
 
     def step(self) -> float:
-        """Waits for a wait that concerns this node, and ends what has been waited for too long."""
+        """Waits for a wait record that concerns this node, and ends transactions that were awaited too
+        long.
+        """
         self._follow(max(0.0, self._due - self._store.env.monotonic()))
         settings = self._settings()
         now_at = self._store.clock.now()
@@ -58,7 +60,7 @@ class Holders:
         return 0.0
 
     def _attend(self, wait: LeaseWait, due_at: Timestamp, now_at: Timestamp) -> float:
-        """Ends what holds a wait up, if it is time; returns when to look at it again."""
+        """Ends the transactions that block a wait, if it is time; returns when to look again."""
         if now_at < due_at:
             return seconds_between(now_at, due_at)
         reason = f"it held up a schema change for {seconds_between(wait.since_at, now_at):.0f} s"

@@ -1,7 +1,7 @@
 """The schema leases of this node in memory: the newest, and older ones that are still in use.
 
     newest    new transactions bind to it; it takes new pins
-    closed    a newer one is there; it takes no new pins, and lasts until its row is deleted
+    closed    a newer one exists; it takes no new pins, and lasts until its row is deleted
 
 A lease is closed when the next one is installed. Pins of descriptors that both have in the same version
 move to the newer one then.
@@ -17,8 +17,8 @@ from itertools import islice
 
 from tenure.base.env import Env
 from tenure.base.timestamp import Timestamp
+from tenure.catalog.leases.catalog_use import Lease, Pin
 from tenure.catalog.leases.lease_rows import LeaseHolder
-from tenure.catalog.leases.uses import Lease, Pin
 from tenure.cluster.sessions.liveness import NodeSession
 
 HOLDERS_MAX = 20
@@ -42,7 +42,7 @@ class LeaseGenerations:
     def _close(self, older: Lease, newer: Lease) -> None:
         older.is_closed = True
         if older.session is not newer.session:
-            return  # the uses of a lost session end; its rows go with it
+            return  # the uses of a lost session end; its rows are deleted with it
         self._closed.append(older)
         for id in [id for id in older.pins if older.version.is_same(id, newer.version)]:
             moved = older.pins.pop(id)
@@ -64,19 +64,19 @@ class LeaseGenerations:
             return list(self._closed)
 
     def forget_closed(self, lease: Lease) -> None:
-        """Its row is gone."""
+        """Called when its row is deleted."""
         with self.lock:
             if lease in self._closed:
                 self._closed.remove(lease)
 
     def closed_without_pins(self, session: NodeSession) -> list[Lease]:
-        """Closed leases of a session under which nothing is pinned, and whose rows are still there."""
+        """Closed leases of a session without pins whose rows still exist."""
         with self.lock:
             self._closed = [lease for lease in self._closed if not lease.is_deleted]
             return [lease for lease in self._closed if lease.session is session and not lease.pins]
 
     def pinned(self, lease: Lease) -> tuple[frozenset[int], tuple[LeaseHolder, ...]]:
-        """What is pinned under a lease, and by which transactions."""
+        """The descriptors pinned under a lease, and the transactions that pin them."""
         with self.lock:
             holders = (
                 LeaseHolder(use.number, id, use.started_at, use.statement)
@@ -86,7 +86,7 @@ class LeaseGenerations:
             return frozenset(lease.pins), tuple(islice(holders, HOLDERS_MAX))
 
     def clear(self) -> list[Lease]:
-        """Forgets all leases, when no transaction is left; returns them."""
+        """Removes all leases, when no transaction is left; returns them."""
         with self.lock:
             leases = self._all()
             self.newest, self._closed = None, []

@@ -1,15 +1,15 @@
-"""Which transactions of this node use the catalog, and what each pins under which schema lease.
+"""The transactions of this node that use the catalog, and their pins under each schema lease.
 
-    bind ──► the newest lease ──► pin (lease, descriptor), ... ──► finish: the pins are given up
+    bind ──► the newest lease ──► pin (lease, descriptor), ... ──► finish: the pins are released
 
 All of it is guarded by the lock of `LeaseGenerations`, which is never held across a call of the store: a use
-of the catalog never waits for the store. It waits for a publisher of its own node only, which holds what it
-changes.
+of the catalog never waits for the store. It waits only for a publisher of its own node, which holds the
+descriptors that it changes.
 
 Invariant (I13): the frontier is the expiration of the lease's own epoch, as acknowledged.
 
-Walk: `catalog.leases.uses` calls `pin`, `start_commit` and `finish`; `catalog.leases.node_leases` calls
-`bind`; this calls `PublishHolds.of` before it pins.
+Walk: `catalog.leases.catalog_use` calls `pin`, `start_commit` and `finish`; `catalog.leases.node_leases`
+calls `bind`; this calls `PublishHolds.of` before it pins.
 """
 
 import logging
@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
+from tenure.catalog.leases.catalog_use import Lease, Pin, Scheme, Use, UseState, check_below
 from tenure.catalog.leases.lease_generations import LeaseGenerations
 from tenure.catalog.leases.publish_holds import PublishHolds
-from tenure.catalog.leases.uses import Lease, Pin, Scheme, Use, UseState, check_below
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
@@ -51,7 +51,7 @@ class LeasePins:
     def bind(self, txn: Transaction, *, statement: str = "", scheme: Scheme | None = None) -> Use:
         """Binds a transaction to the newest lease; its `read_at` is taken after that.
 
-        `scheme` answers what the use asks, where schema leases are only a part of that scheme.
+        `scheme` answers the calls of the use, where schema leases are only a part of that scheme.
         """
         with self._lock:
             lease = self._generations.newest
@@ -66,16 +66,16 @@ class LeasePins:
         return use
 
     def peek(self) -> Lease | None:
-        """The newest lease, for one read without pins that `was_good` judges afterwards."""
+        """The newest lease, for one read without pins that `was_good` checks afterwards."""
         return self._generations.newest
 
     def was_good(self, lease: Lease, ids: Iterable[int], read_at: Timestamp) -> bool:
         """Whether a read at `read_at`, just made with these descriptors of a lease, is valid.
 
-        It had no pins, so it is asked afterwards. As long as the lease is not closed its row covers
-        everything, and no node publishes past the version after those it has: the same as a pin. A publisher
-        of this node holds what it changes first, and closes the lease before it releases the hold; hence the
-        order of the two looks.
+        It had no pins, so it is checked afterwards. As long as the lease is not closed its row covers
+        everything, and no node publishes more than one version after those it has: the same as a pin. A
+        publisher of this node holds its descriptors first, and closes the lease before it releases the hold;
+        hence the order of the two checks.
         """
         if self._holds.has_any(ids):
             return False
@@ -104,7 +104,7 @@ class LeasePins:
         return descriptor
 
     def _lease_for(self, use: Use, id: int) -> Lease:
-        """Where a first use of a descriptor is pinned: a closed lease takes no new pins."""
+        """The lease under which a first use of a descriptor is pinned: a closed lease takes no new pins."""
         lease, newest = bound(use), self._generations.newest
         if lease.session.done.is_set():
             raise RetryError("this node's session was lost, and its schema lease with it")
@@ -149,7 +149,7 @@ class LeasePins:
                 self._holds.freed(id)
         return can_narrow
 
-    # ── what a use asks besides ────────────────────────────────────────────────────────────────
+    # ── other calls of a use ────────────────────────────────────────────────────────────────
 
     def id_at(self, use: Use, place: NameKey) -> int | None:
         return bound(use).version.id_at(place)
@@ -186,7 +186,7 @@ class LeasePins:
         return True
 
     def end_session(self, session: NodeSession) -> None:
-        """The session is gone: what was done under its leases ends."""
+        """Called when the session is gone: the uses under its leases end."""
         for use in self.uses():
             if bound(use).session is session:
                 self.end(use, "this node's session was lost")

@@ -1,11 +1,11 @@
-"""Lease rows: what other nodes know of a node's right to use cached schema.
+"""Lease rows: how other nodes see a node's right to use cached schema.
 
     (L, instance, epoch) -> the descriptors it covers: all, or after narrowing those still pinned
 
-A row is written at its own commit timestamp L and stands for the whole catalog as of L. Keys begin
-with the time, so "every row older than M" is one small scan that new leases do not disturb. Rows
-with L < M can only be narrowed or deleted, never appear: once a fresh read finds none that covers a
-descriptor, there will never be one again.
+A row is written at its own commit timestamp L and represents the whole catalog as of L. Keys begin with the
+time, so "every row older than M" is one small scan that new leases do not disturb. Rows with L < M can only
+be narrowed or deleted, never appear: once a fresh read finds none that covers a descriptor, there will never
+be one again.
 
 Invariant (I16): a row is never widened.
 Invariant (I15): another node deletes a row only in a transaction that finds its session absent.
@@ -39,9 +39,9 @@ class LeaseRow(Record, frozen=True):
     instance: int
     epoch_at: Timestamp
     descriptors: tuple[int, ...] | None = None
-    """None: the whole catalog."""
+    """None covers the whole catalog."""
     holders: tuple[LeaseHolder, ...] = ()
-    """Of a narrowed row: who keeps it, as far as known when it was narrowed."""
+    """In a narrowed row: the transactions that keep it, as far as known when it was narrowed."""
 
     @property
     def session(self) -> SessionId:
@@ -74,7 +74,7 @@ class LeaseRows:
         descriptors: frozenset[int],
         holders: tuple[LeaseHolder, ...],
     ) -> None:
-        """Leaves of a row only what is given and still there; deletes it if that is nothing."""
+        """Reduces a row to the given descriptors that it still covers; deletes it if none are left."""
         row = self._rows.get(txn, lease_at, *session)
         if row is None:
             return
@@ -85,7 +85,7 @@ class LeaseRows:
             self._rows.put(txn, replace(row, descriptors=left, holders=holders))
 
     def delete(self, txn: Transaction, lease_at: Timestamp, session: SessionId) -> None:
-        """Deletes a row that nobody needs, whether it is still there or not."""
+        """Deletes a row that is not needed, whether it still exists or not."""
         self._rows.delete(txn, lease_at, *session)
 
     def before(self, txn: Transaction | Snapshot, at: Timestamp) -> Iterator[LeaseRow]:
@@ -98,9 +98,9 @@ class LeaseRows:
         return self._rows.scan(txn)
 
     def delete_abandoned(self, txn: Transaction, row: LeaseRow) -> bool:
-        """Deletes the row of a session that is gone; False if the session is there.
+        """Deletes the row of a session that is gone; False if the session exists.
 
-        Its deletion was committed after every expiration it ever had, so no transaction under this
+        The session's deletion was committed after every expiration it ever had, so no transaction under this
         lease can commit any more.
         """
         if self._sessions.find(txn, row.session) is not None:

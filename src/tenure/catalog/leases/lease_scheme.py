@@ -1,10 +1,10 @@
-"""What callers may ask of a lease scheme.
+"""The interface of a lease scheme.
 
     Leases            one lease per node on the whole catalog, tied to its session
     ExpiringLeases    one lease per descriptor, good for some minutes: the older scheme
     MixedLeases       both at once, in clusters where nodes of either version run
 
-What a transaction's use asks of its scheme is `uses.Scheme`.
+The calls of a transaction's use to its scheme are `catalog_use.Scheme`.
 
 Walk: SQL binds transactions; `catalog.leases.lease_waits`, `catalog.leases.holder_eviction` and
 `schema_change` ask the rest; `composition.catalog_layer` chooses which.
@@ -16,7 +16,7 @@ from typing import Protocol
 
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.leases.catalog_cache import CatalogView
-from tenure.catalog.leases.uses import Lease, Use
+from tenure.catalog.leases.catalog_use import Lease, Use
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.transaction import Transaction
 
@@ -27,11 +27,11 @@ class LeaseScheme(Protocol):
         ...
 
     def step(self) -> float:
-        """Waits for a change of the catalog, takes it in, and keeps the leases up: for a loop."""
+        """Waits for a change of the catalog, applies it, and maintains the leases: for a loop."""
         ...
 
     def renew(self) -> None:
-        """Takes in the catalog as it is now."""
+        """Brings the leases up to the current catalog."""
         ...
 
     def peek(self) -> Lease | None:
@@ -39,7 +39,7 @@ class LeaseScheme(Protocol):
         ...
 
     def was_good(self, lease: Lease, ids: Iterable[int], read_at: Timestamp) -> bool:
-        """Asked after such a read: whether it is valid. If not, it is made again, with pins."""
+        """Called after such a read: whether it is valid. If not, it is repeated with pins."""
         ...
 
     @property
@@ -48,7 +48,7 @@ class LeaseScheme(Protocol):
         ...
 
     def newest_at(self) -> Timestamp:
-        """Up to when changes of the catalog have been taken in."""
+        """The time up to which changes of the catalog have been applied."""
         ...
 
     # ── publishing ─────────────────────────────────────────────────────────────────────────────
@@ -68,14 +68,16 @@ class LeaseScheme(Protocol):
         ...
 
     def write_next_lease(self, txn: Transaction) -> NodeSession:
-        """Has a publisher's commit write what this node needs to use what it publishes at once."""
+        """Adds this node's next lease to a publisher's commit, so that it can use the published versions at
+        once.
+        """
         ...
 
     def install(self, lease_at: Timestamp, session: NodeSession) -> None:
-        """Takes what `write_next_lease` wrote into use, once the commit is acknowledged."""
+        """Puts the lease of `write_next_lease` into use, once the commit is acknowledged."""
         ...
 
-    # ── looking in, and ending ─────────────────────────────────────────────────────────────────
+    # ── reading, and ending ─────────────────────────────────────────────────────────────────────
 
     def uses(self) -> list[Use]: ...
 
@@ -84,7 +86,7 @@ class LeaseScheme(Protocol):
         ...
 
     def end_session(self, session: NodeSession) -> None:
-        """The node's session is gone: transactions that depend on it end."""
+        """Called when the node's session is gone: transactions that depend on it end."""
         ...
 
     def wake(self) -> None:
@@ -92,7 +94,7 @@ class LeaseScheme(Protocol):
         ...
 
     def release(self) -> None:
-        """Gives all leases up, when no transaction is left."""
+        """Releases all leases, when no transaction is left."""
         ...
 
     def close(self) -> None: ...

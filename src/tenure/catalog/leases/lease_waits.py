@@ -3,16 +3,16 @@
     version v was written at M(v); version v+1 may be written when no lease row with L < M(v)
     covers the descriptor, and no expiring lease one of its versions below v
 
-Such rows are narrowed or deleted, and never appear: so they are read fresh, outside anybody's
-`read_at`, and once they are gone they stay gone. This node's own rows count as narrowed as soon as
-nothing here pins the descriptor under them. A row whose holder is dead is deleted by whoever
-waits, who also deletes a session once it has expired: a wait hangs on nobody's good will.
+Such rows are narrowed or deleted, and never appear: so they are read fresh, outside any refresh span, and
+once they are gone they stay gone. This node's own rows count as narrowed as soon as nothing here pins the
+descriptor under them. The waiting node deletes the row of a dead holder, and a session once it has expired: a
+wait depends on no other node.
 
-A wait that takes longer than a moment is recorded, so that others can see what it waits for, can
-end their own transactions that hold it up, and can find cycles. A node that does not end its
-transaction is cut off: its session is frozen and dies within one ttl. Nobody ever deletes the lease
-of a live session. A node without a session in the store has no record of its waits either: what it
-waits for, an expiring lease on an older version, ends by itself.
+A wait that takes longer than a moment is recorded, so that other nodes can see what it waits for, end their
+own transactions that block it, and find cycles. A node that does not end its transaction is cut off: its
+session is frozen and expires within one ttl. No node ever deletes the lease of a live session. A node without
+a session in the store records no waits: what it waits for, an expiring lease on an older version, ends by
+itself.
 
 Invariant (I12): a next version is written only when no older lease covers the descriptor.
 Invariant (I9): of a cycle of waiting transactions the youngest gives way.
@@ -31,8 +31,8 @@ from tenure.base.errors import DeadlockDetected, LockNotAvailable, TenureError
 from tenure.base.settings import LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, LIVENESS_TTL, Settings
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.leases.blockers import AGAIN_SECONDS, Blocker, LeaseTable
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.leases.lease_scheme import LeaseScheme
-from tenure.catalog.leases.uses import Use
 from tenure.catalog.leases.wait_records import Awaited, Hold, LeaseWait, WaitRecords, must_give_way
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.liveness import NodeSession
@@ -43,18 +43,18 @@ from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 
 MOMENT_SECONDS = 0.2
-"""A wait this short is nobody's business: most end when the other nodes have renewed their leases."""
+"""A shorter wait is not recorded: most end when the other nodes have renewed their leases."""
 
 _log = logging.getLogger(__name__)
 
 
 class LeaseWaiter(NamedTuple):
-    """In whose name a wait is: a transaction, or a job that has none open."""
+    """The owner of a wait: a transaction, or a job that has none open."""
 
     started_at: Timestamp
     use: Use | None = None
     check: Callable[[], None] = lambda: None
-    """Raises if the wait shall end."""
+    """Raises to end the wait."""
 
 
 class LeaseWaits:
@@ -72,7 +72,7 @@ class LeaseWaits:
         self._store = store
         self._leases = leases
         self._tables = tables
-        """Those whose rows this node respects."""
+        """The tables of rows that this node respects."""
         self._waits = waits
         self._sessions = sessions
         self._deaths = deaths
@@ -80,10 +80,10 @@ class LeaseWaits:
         self._settings = settings
         self._numbers = count(1)
         self._left: list[LeaseWait] = []
-        """Waits that are over, whose records could not be deleted yet."""
+        """Records of waits that are over, which could not be deleted yet."""
 
     def blockers(self, awaited: Sequence[Awaited]) -> list[Blocker]:
-        """The rows of all nodes that cover what is awaited as it was before, read fresh."""
+        """The rows of all nodes that cover older versions of the awaited descriptors, read fresh."""
         if not awaited:
             return []
         snapshot = self._store.snapshot()
@@ -108,7 +108,7 @@ class LeaseWaits:
             waiting.close()
 
     def _look(self, awaited: Sequence[Awaited]) -> float | None:
-        """Clears out of the way what can be; None if nothing is left, else when to look again."""
+        """Deletes the rows that can be deleted; None if none is left, else when to look again."""
         pauses: list[float] = []
         for blocker in self.blockers(awaited):
             pause = self._await_own(blocker) if blocker.is_own else blocker.clear()
@@ -123,14 +123,14 @@ class LeaseWaits:
             return None
         if blocker.session is not None:
             return AGAIN_SECONDS
-        # One that expires by itself stands for nothing after that, one's own neither.
+        # A row that expires by itself covers nothing after that, also the node's own.
         pause = blocker.clear()
         return None if pause is None else min(pause, AGAIN_SECONDS)
 
     def _is_past(self, blocker: Blocker) -> bool:
         return all(self._leases.is_past(each.descriptor, each.before_at) for each in blocker.covered)
 
-    # ── what a longer wait does ────────────────────────────────────────────────────────────────
+    # ── longer waits ────────────────────────────────────────────────────────────────────────────
 
     def record(self, awaited: Sequence[Awaited], waiter: LeaseWaiter) -> LeaseWait | None:
         session, use = self._session().id, waiter.use
@@ -146,12 +146,12 @@ class LeaseWaits:
         return wait
 
     def forget(self, wait: LeaseWait) -> None:
-        """Takes the record back; one that cannot be now goes with the next, or with the session."""
+        """Deletes the record; one that cannot be deleted now goes with the next, or with the session."""
         self._left.append(wait)
         self._delete_left()
 
     def tidy(self) -> None:
-        """Deletes records that could not be taken back before: a slow step for a loop."""
+        """Deletes records that could not be deleted before: a slow step for a loop."""
         if self._left:
             self._delete_left()
 
@@ -181,7 +181,9 @@ class LeaseWaits:
         return self._deaths.is_dead(wait.session)
 
     def cut_off(self, awaited: Sequence[Awaited], reason: str) -> None:
-        """Freezes the sessions of nodes that have not ended what holds this wait up; one's own too."""
+        """Freezes the sessions of nodes that have not ended the transactions that block this wait; its own
+        too.
+        """
         blockers = [
             blocker for blocker in self.blockers(awaited) if not (blocker.is_own and self._is_past(blocker))
         ]
@@ -205,7 +207,7 @@ class LeaseWaits:
         return self._store.env.monotonic()
 
     def waiting(self) -> AbstractContextManager[object]:
-        """What is published may be held meanwhile: others need it."""
+        """The waiting transaction may hold descriptors for a publication, which others need."""
         return self._store.env.waiting(holds=True)
 
 
@@ -258,7 +260,7 @@ class _Waiting:
             self._is_cut_off = True
 
     def _pause(self, waited: float) -> float:
-        """Until the next thing this wait has to do by itself."""
+        """The time until the next action of this wait."""
         poll_seconds, cut_off_seconds = self._waits.pace()
         due = [poll_seconds]
         if not self._is_noticed:
@@ -276,7 +278,7 @@ class _Waiting:
 
 
 def describe(blockers: Sequence[Blocker]) -> str:
-    """Names who holds a wait up."""
+    """Names the holders that block a wait."""
     rows = [blocker.row for blocker in blockers]
     named = [
         f"instance {row.instance}, transaction {holder.transaction}: {holder.statement or 'idle'}"

@@ -1,4 +1,4 @@
-"""The rows of this node's closed leases: narrowed to what is still pinned, deleted when nothing is.
+"""The rows of this node's closed leases: narrowed to the pinned descriptors, deleted when nothing is pinned.
 
     a lease is closed ──► its row is narrowed to the descriptors still pinned under it ──► deleted
 
@@ -6,7 +6,7 @@ Narrowing has its own transaction, after the newer lease was acknowledged and it
 appear on the old lease until then; a set computed earlier would miss them.
 
 After a publisher's commit the narrowing waits a little: if another change follows, as in a migration, its
-commit deletes the rows of closed leases without pins (`delete_unused`), and no commit is needed for that.
+commit deletes the rows of closed leases without pins (`delete_unused`), which saves a commit.
 
 Invariant (I16): an old row is narrowed only after the newer lease was acknowledged.
 
@@ -18,16 +18,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from tenure.base.timestamp import Timestamp
+from tenure.catalog.leases.catalog_use import Lease
 from tenure.catalog.leases.lease_generations import LeaseGenerations
 from tenure.catalog.leases.lease_rows import LeaseHolder, LeaseRows
-from tenure.catalog.leases.uses import Lease
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 
 NARROW_SECONDS = 0.01
-"""How long after a publisher's commit the former row may wait to go with the next one's: statements of a
-migration follow one another faster, and only another node that changes the same would notice."""
+"""How long after a publisher's commit the former row may wait to be deleted with the next one's: statements
+of a migration follow one another faster, and only another node that changes the same object would notice.
+"""
 
 
 class LeaseNarrowing:
@@ -38,10 +39,11 @@ class LeaseNarrowing:
         self._row_writes = store.env.lock()
         """Held across a commit that writes rows, and by a publisher that must find them unchanged."""
         self.has_strays = False
-        """Whether rows of this node may be there that no lease in memory stands for: a commit that writes one
-        has failed, or its row was not taken into use."""
+        """Whether rows of this node may exist that no lease in memory represents: a commit that writes one
+        has failed, or its row was not put into use.
+        """
         self._due: float | None = None
-        """When the former row is to go at the latest, if it may wait."""
+        """When the former row must be deleted at the latest, if it may wait."""
 
     @contextmanager
     def freeze_rows(self) -> Iterator[None]:
@@ -66,7 +68,7 @@ class LeaseNarrowing:
     # ── narrowing ──────────────────────────────────────────────────────────────────────────────
 
     def narrow(self) -> None:
-        """Tells other nodes what this node no longer uses of its older leases."""
+        """Tells other nodes which descriptors this node no longer uses under its older leases."""
         self._due = None
         for lease in self._generations.closed():
             self._narrow(lease)
@@ -99,7 +101,7 @@ class LeaseNarrowing:
         self._write(lease_at, session, frozenset(), ())
 
     def delete_unused(self, txn: Transaction, session: NodeSession) -> None:
-        """Has a publisher's commit delete the rows of closed leases that nothing pins.
+        """Adds to a publisher's commit the deletion of rows of closed leases without pins.
 
         Closed leases take no new pins, so none can appear before the commit.
         """
@@ -108,9 +110,9 @@ class LeaseNarrowing:
             lease.deleted_by = txn
 
     def delete_strays(self) -> None:
-        """Deletes rows that were written but never taken into use: other nodes would wait for them for ever.
+        """Deletes rows that were written but never put into use: other nodes would wait for them for ever.
 
-        The caller makes sure that no lease is being taken into use meanwhile.
+        The caller ensures that no lease is being put into use meanwhile.
         """
         newest = self._generations.newest
         if newest is None or newest.session.done.is_set():

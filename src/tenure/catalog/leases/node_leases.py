@@ -10,13 +10,13 @@
 Nothing is renewed while nothing changes: the frontier F is the expiration of the session of the
 same epoch, and moves by itself with each heartbeat.
 
-A publisher may **hold** descriptors: this node's rows count as narrowed by them once nothing here
-pins them, and new uses wait for the outcome. Its commit may write the node's next lease too
-(`write_next_lease`), and deletes the rows of closed leases that nothing pins any more.
+A publisher may **hold** descriptors: this node's rows count as narrowed by them once nothing here pins them,
+and new uses wait for the outcome. Its commit may write the node's next lease too (`write_next_lease`), and
+deletes the rows of closed leases without pins.
 
     lease_generations    the leases in memory: the newest, and closed ones
-    lease_pins           which transaction pins what under them
-    publish_holds        what a publisher of this node has closed to new uses
+    lease_pins           which transaction pins which descriptors under them
+    publish_holds        the descriptors that a publisher of this node has closed to new uses
     narrowing            the rows of closed leases
     node_leases          acquiring the next lease: watching, renewing, installing
 
@@ -32,12 +32,12 @@ from tenure.base.settings import LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.leases.catalog_cache import Cache, CatalogView
+from tenure.catalog.leases.catalog_use import Lease, Scheme, Use
 from tenure.catalog.leases.lease_generations import LeaseGenerations
 from tenure.catalog.leases.lease_pins import LeasePins
 from tenure.catalog.leases.lease_rows import LeaseRows
 from tenure.catalog.leases.narrowing import LeaseNarrowing
 from tenure.catalog.leases.publish_holds import PublishHolds
-from tenure.catalog.leases.uses import Lease, Scheme, Use
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.gaps import Gap
 from tenure.kv.store import Store
@@ -45,9 +45,10 @@ from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
 
 SPACING_SECONDS, ALONE_SPACING_SECONDS = 0.005, 0.02
-"""Between two looks for changes of the catalog. The first is less than another node takes to hear of this
-one's lease, so none of the stages of its change has to wait for it. A node that is alone has made them
-itself."""
+"""The time between two looks for changes of the catalog. The first is less than another node takes to notice
+this node's lease, so no stage of its change has to wait for it. The second is for a node that is alone, which
+makes all changes itself.
+"""
 
 
 class Leases:
@@ -64,7 +65,7 @@ class Leases:
         *,
         is_alone: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`is_alone` need not be right: it says how often to look for what others change."""
+        """`is_alone` need not be exact: it only decides how often to look for changes of others."""
         self._store = store
         self._catalog = catalog
         self._rows = rows
@@ -79,10 +80,10 @@ class Leases:
             store.env, self.generations.lock, self.generations.is_pinned, in_doubt=self._on_doubt
         )
         self.pins = self.pins_type(store, self.generations, self._holds, on_unpinned=self.wake)
-        """What uses that are bound here ask; a scheme that wraps this one asks it directly."""
+        """The scheme for uses that are bound here; a scheme that wraps this one calls it directly."""
         self._narrowing = LeaseNarrowing(store, rows, self.generations)
         self._heard_at = ZERO_AT
-        """Up to where this node has heard of changes; it may not have taken them in yet."""
+        """The time up to which this node has heard of changes; it may not have applied them yet."""
         self._watch: Watch | None = None
 
     # ── using ──────────────────────────────────────────────────────────────────────────────────
@@ -99,7 +100,7 @@ class Leases:
     # ── renewing ───────────────────────────────────────────────────────────────────────────────
 
     def step(self, *, seconds_max: float = float("inf")) -> float:
-        """Waits for a change of the catalog and takes it in; bounded by the slow poll."""
+        """Waits for a change of the catalog and applies it; bounded by the slow poll."""
         if self._is_behind():
             self.renew()
         poll_seconds = self._settings()[LEASE_POLL_INTERVAL]
@@ -110,7 +111,7 @@ class Leases:
         return 0.0
 
     def _is_behind(self) -> bool:
-        """Whether a renewal is due already: an earlier one may have failed for want of a store."""
+        """Whether a renewal is due already: an earlier one may have failed because the store was away."""
         newest = self.generations.newest
         is_lost = newest is None or newest.session.done.is_set() or self._heard_at > newest.at
         return is_lost or bool(self._holds.doubts())
@@ -128,9 +129,9 @@ class Leases:
         return self._is_behind()
 
     def renew(self) -> None:
-        """Acquires a lease on the catalog as it is now; reads no descriptor to do so."""
+        """Acquires a lease on the current catalog; reads no descriptor to do so."""
         session = self._session()
-        doubts = self._holds.doubts()  # what they are about is older than the lease that follows
+        doubts = self._holds.doubts()  # they concern commits older than the lease that follows
         txn = self._store.begin()
         try:
             self._rows.write(txn, session.id)
@@ -148,7 +149,7 @@ class Leases:
         self._holds.end(doubts)
 
     def install(self, lease_at: Timestamp, session: NodeSession) -> None:
-        """Takes an acknowledged lease into use; what becomes of the older row is left to `step`."""
+        """Puts an acknowledged lease into use; `step` deals with the older row."""
         self._narrowing.delay()
         try:
             self._install(lease_at, session)
@@ -170,10 +171,10 @@ class Leases:
         return session.done.is_set() or (newest is not None and newest.at >= lease_at)
 
     def narrow(self) -> None:
-        """Tells other nodes what this node no longer uses of its older leases."""
+        """Tells other nodes which descriptors this node no longer uses under its older leases."""
         self._narrowing.narrow()
         if self._narrowing.has_strays:
-            with self._renewal:  # so that no row is just being taken into use
+            with self._renewal:  # so that no row is just being put into use
                 self._narrowing.delete_strays()
 
     # ── publishing ─────────────────────────────────────────────────────────────────────────────
@@ -188,7 +189,7 @@ class Leases:
         return self._holds.hold(ids, timeout=timeout)
 
     def _on_doubt(self) -> None:
-        """A publisher does not know the outcome of its commit, which may have written a lease."""
+        """Called when a publisher does not know the outcome of its commit, which may have written a lease."""
         self._narrowing.has_strays = True
         self.wake()
 
@@ -202,7 +203,7 @@ class Leases:
         return self.generations.is_past(id, before_at)
 
     def write_next_lease(self, txn: Transaction) -> NodeSession:
-        """Has a publisher's commit write this node's next lease too, for `install` afterwards.
+        """Adds this node's next lease to a publisher's commit, for `install` afterwards.
 
         It also deletes the rows of closed leases that nothing pins.
         """
@@ -211,7 +212,7 @@ class Leases:
         self._narrowing.delete_unused(txn, session)
         return session
 
-    # ── looking in, and ending ─────────────────────────────────────────────────────────────────
+    # ── reading, and ending ─────────────────────────────────────────────────────────────────────
 
     @property
     def newest(self) -> CatalogView:
@@ -229,7 +230,7 @@ class Leases:
         return self.pins.end(use, reason)
 
     def end_session(self, session: NodeSession) -> None:
-        """The session is gone: what was done under its leases ends."""
+        """Called when the session is gone: the uses under its leases end."""
         self.pins.end_session(session)
         self.wake()
 
@@ -239,7 +240,7 @@ class Leases:
             watch.wake()
 
     def release(self) -> None:
-        """Gives all leases up, when no transaction is left."""
+        """Releases all leases, when no transaction is left."""
         self._narrowing.delete_all(self.generations.clear())
 
     def close(self) -> None:

@@ -2,13 +2,12 @@
 
     hold(ids) ──► no new pins ──► those that are there end ──► the publisher commits ──► released
 
-As long as a hold stands and nothing here pins what it holds, this node's own lease rows count as
-narrowed by it: nobody here uses the older version, and nobody can begin to. A publisher that ends in
-anything but a plain refusal may have committed: its hold lasts, in doubt, until the scheme has taken
-in the outcome.
+While a hold lasts and nothing here pins its descriptors, this node's own lease rows count as narrowed by it:
+no transaction here uses the older version, and none can begin to. A publisher that ends in anything but a
+plain refusal may have committed: its hold lasts, in doubt, until the scheme has applied the outcome.
 
-Walk: a lease scheme asks `of` before it pins, and says `freed` after it has unpinned; the schema
-changer holds what it is about to publish.
+Walk: a lease scheme calls `of` before it pins, and `freed` after it has unpinned; the schema changer holds
+the descriptors that it is about to publish.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +23,7 @@ HELD_SECONDS = 1.0
 
 
 class Doubt(NamedTuple):
-    """Descriptors of which it is not known whether a publisher here has given them a new version."""
+    """Descriptors that a publisher here may or may not have given a new version."""
 
     ids: list[int]
     event: Event
@@ -41,18 +40,18 @@ class PublishHolds:
     ) -> None:
         self._env = env
         self._lock = lock
-        """The scheme's own: what is held and what is pinned are asked together."""
+        """The scheme's own lock: holds and pins are read together."""
         self._is_pinned = is_pinned
         self._in_doubt = in_doubt
-        """Told when a publisher does not know what came of its commit."""
+        """Called when a publisher does not know the outcome of its commit."""
         self._doubts: list[Doubt] = []
         self._held: dict[int, Event] = {}
-        """With what says that the publisher is done."""
+        """By descriptor, the event that is set when the publisher is done."""
         self._freed = env.event()
         """Set whenever a held descriptor is no longer pinned."""
 
     def of(self, id: int) -> Event | None:
-        """What to wait for before this may be pinned; asked under the scheme's lock."""
+        """The event to wait for before this may be pinned; called under the scheme's lock."""
         return self._held.get(id)
 
     def has_any(self, ids: Iterable[int]) -> bool:
@@ -60,9 +59,9 @@ class PublishHolds:
         return bool(self._held) and any(id in self._held for id in ids)
 
     def await_end(self, hold: Event) -> None:
-        """Waits for the end of a hold, for a moment; the caller then looks again whether it may pin.
+        """Waits for the end of a hold, for a moment; the caller then checks again whether it may pin.
 
-        A statement that was canceled meanwhile is given up here.
+        A statement that was canceled meanwhile ends here.
         """
         check = current_check()
         with self._env.waiting():
@@ -70,13 +69,13 @@ class PublishHolds:
         check()
 
     def freed(self, id: int) -> None:
-        """Nothing pins this any more; said under the scheme's lock."""
+        """Called under the scheme's lock when nothing pins this any more."""
         if id in self._held:
             self._freed.set()
 
     @contextmanager
     def hold(self, ids: Iterable[int], *, timeout: float) -> Iterator[bool]:
-        """Lets nobody here begin to use these; yields whether nobody does, after `timeout` at most."""
+        """Lets no transaction here begin to use these; yields whether none does, after `timeout` at most."""
         wanted = sorted(set(ids))
         deadline = self._env.monotonic() + timeout
         event = self._env.event()
@@ -108,7 +107,7 @@ class PublishHolds:
             return list(self._doubts)
 
     def end(self, doubts: Iterable[Doubt]) -> None:
-        """What came of these has been taken in."""
+        """Called when the outcomes of these have been applied."""
         for doubt in doubts:
             with self._lock:
                 is_open = doubt in self._doubts
@@ -133,7 +132,7 @@ class PublishHolds:
 
     def _await_unpinned(self, ids: list[int], deadline: float) -> bool:
         while True:
-            self._freed.clear()  # before looking, so that what is given up after the look is not missed
+            self._freed.clear()  # cleared before looking, so that a later release is not missed
             if not self._is_pinned(ids):
                 return True
             left = deadline - self._env.monotonic()

@@ -1,6 +1,6 @@
-"""Who waits for leases, as records: so that blockers are named, and cycles and long waits ended.
+"""Waits for leases, as records: so that blockers can be named, and cycles and long waits ended.
 
-    wait   (instance, epoch, number) -> what it waits for, what its transaction holds meanwhile
+    wait   (instance, epoch, number) -> the awaited descriptors, and those its transaction holds meanwhile
 
 A cycle of transactions that wait for each other's pins goes through waiting transactions only, and
 each of them has a record here; so a node that reads them all sees every cycle, across nodes.
@@ -73,7 +73,7 @@ class WaitRecords:
 
 
 def blocks(holder: LeaseWait, waiter: LeaseWait) -> bool:
-    """Whether `waiter` cannot go on before `holder` gives something up."""
+    """Whether `waiter` cannot go on before `holder` releases a descriptor."""
     return any(
         hold.descriptor == awaited.descriptor and hold.lease_at < awaited.before_at
         for awaited in waiter.awaited
@@ -82,7 +82,7 @@ def blocks(holder: LeaseWait, waiter: LeaseWait) -> bool:
 
 
 def must_give_way(mine: LeaseWait, waits: Iterable[LeaseWait]) -> bool:
-    """Whether `mine` is in a cycle of waits and the youngest there; exactly one of each cycle is."""
+    """Whether `mine` is in a cycle of waits and the youngest there; exactly one wait of each cycle is."""
     older = [each for each in waits if _age(each) < _age(mine)]
     ahead, known = [mine], [mine]
     while ahead:

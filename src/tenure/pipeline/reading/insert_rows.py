@@ -57,13 +57,13 @@ def read_inserts(task: ReadTask, format: Inserts, open_input: OpenInput) -> Iter
         data = b"".join(iter(lambda: stream.read(1 << 20), b""))
     batches = Batches(task)
     is_text = encoding_fault(data) is None
-    made = _Made(task, format, is_text)
+    rows = _BatchRows(task, format, is_text)
     for line, row in _rows(data, task):
-        made.add(line, row)
-        if made.count == BATCH_ROWS:
-            yield made.batch(batches)
-            made = _Made(task, format, is_text)
-    yield made.batch(batches)
+        rows.add(line, row)
+        if rows.count == BATCH_ROWS:
+            yield rows.batch(batches)
+            rows = _BatchRows(task, format, is_text)
+    yield rows.batch(batches)
 
 
 def _rows(data: bytes, task: ReadTask) -> Iterator[tuple[int, bytes]]:
@@ -87,7 +87,7 @@ def _end_of(found: re.Match[bytes] | None) -> int:
     return found.end()
 
 
-class _Made:
+class _BatchRows:
     """Rows of a batch to be."""
 
     def __init__(self, task: ReadTask, format: Inserts, is_text: bool) -> None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from tenure.base.env import Env
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.name_resolution import Path, find
 from tenure.expr.types.datatype import Type
 from tenure.sql.execution.statement import Statement

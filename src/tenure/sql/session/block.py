@@ -27,8 +27,8 @@ from tenure.base.errors import (
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
 from tenure.catalog.descriptors.drafts import Draft
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.leases.historical import HistoricalUse
-from tenure.catalog.leases.uses import Use
 from tenure.kv.buffer import BufferMark as Mark
 from tenure.kv.reads import NOTHING_READ, Reads
 from tenure.kv.snapshot import Snapshot

@@ -15,7 +15,7 @@ from functools import partial
 from tenure.base.settings import AnySetting
 from tenure.catalog.descriptors.definitions import Database, EnumType, Schema, Table, View
 from tenure.catalog.descriptors.definitions import Sequence as Sequence_
-from tenure.catalog.leases.uses import Lease, Use
+from tenure.catalog.leases.catalog_use import Lease, Use
 from tenure.catalog.leases.wait_records import WaitRecords
 from tenure.cluster.jobs.job_table import NOBODY
 from tenure.cluster.sessions.session_records import Sessions

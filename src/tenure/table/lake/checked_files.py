@@ -57,8 +57,8 @@ class Damage(Protocol):
         ...
 
 
-class _Known(NamedTuple):
-    """What is known of a file."""
+class _CheckedFile(NamedTuple):
+    """The footer of a file, and which of its chunks were checked."""
 
     footer: Footer
     is_checked: bytearray
@@ -76,52 +76,52 @@ class CheckedFiles:
     def __init__(self, files: Files, damage: Damage) -> None:
         self._files = files
         self._damage = damage
-        self._known: dict[str, _Known] = {}
+        self._files_by_name: dict[str, _CheckedFile] = {}
 
     def footer(self, file: File) -> Footer:
         return self._look_at(file).footer
 
     def read_groups(self, file: File, groups: Sequence[int], columns: Sequence[str] | None = None) -> Rows:
         """Rows of some row groups, as a table; without `columns` with all that the file has."""
-        known = self._look_at(file)
-        numbers = known.footer.chunks.numbers(groups, columns)
-        if known.are_checked(numbers):
+        checked = self._look_at(file)
+        numbers = checked.footer.chunks.numbers(groups, columns)
+        if checked.are_checked(numbers):
             try:
                 with self._opened(file) as source:
-                    return _decoded(source, known.footer, groups, columns)
+                    return _decoded(source, checked.footer, groups, columns)
             except (pa.ArrowException, InputOutput):
                 # It was right once and is not any more: what is wrong is said by checking it again.
                 self.forget(file)
-                known = self._look_at(file)
+                checked = self._look_at(file)
         with self._opened(file) as source:
-            checking = _CheckingSource(source, file, known.footer.chunks, self._damage)
-            rows = _decoded(pa.PythonFile(checking, mode="r"), known.footer, groups, columns)
+            checking = _CheckingSource(source, file, checked.footer.chunks, self._damage)
+            rows = _decoded(pa.PythonFile(checking, mode="r"), checked.footer, groups, columns)
         for number in checking.read_numbers:
-            known.is_checked[number] = True
+            checked.is_checked[number] = True
         return rows
 
     def check(self, file: File, columns: Iterable[str], proceed: Callable[[], None] = lambda: None) -> None:
         """Sees that all of some columns is what was written; `proceed` is called between reads."""
-        known = self._look_at(file)
-        unchecked = [name for name in columns if name not in known.columns]
+        checked = self._look_at(file)
+        unchecked = [name for name in columns if name not in checked.columns]
         if not unchecked:
             return
-        chunks = known.footer.chunks
-        numbers = chunks.numbers(range(len(known.footer.firsts)), unchecked)
+        chunks = checked.footer.chunks
+        numbers = chunks.numbers(range(len(checked.footer.firsts)), unchecked)
         with self._opened(file) as source:
-            for together in _together(chunks, [each for each in numbers if not known.is_checked[each]]):
+            for together in _together(chunks, [each for each in numbers if not checked.is_checked[each]]):
                 proceed()
                 self._check_some(file, chunks, source, together)
                 for number in together:
-                    known.is_checked[number] = True
-        known.columns.update(unchecked)
+                    checked.is_checked[number] = True
+        checked.columns.update(unchecked)
 
     def forget(self, file: File | None = None) -> None:
         """What is known of a file, or of all."""
         if file is None:
-            self._known.clear()
+            self._files_by_name.clear()
         else:
-            self._known.pop(file.name, None)
+            self._files_by_name.pop(file.name, None)
 
     def _check_some(self, file: File, chunks: Chunks, source: pa.NativeFile, numbers: Sequence[int]) -> None:
         start = chunks.starts[numbers[0]]
@@ -131,14 +131,14 @@ class CheckedFiles:
             place = chunks.starts[number] - start
             _require_intact(file, chunks, number, data[place : place + chunks.sizes[number]], self._damage)
 
-    def _look_at(self, file: File) -> _Known:
-        found = self._known.get(file.name)
+    def _look_at(self, file: File) -> _CheckedFile:
+        found = self._files_by_name.get(file.name)
         if found is None:
             footer = self._read_footer(file)
-            found = _Known(footer, bytearray(len(footer.chunks.sums)), set())
-            if len(self._known) >= FOOTERS_MAX:
-                self._known.clear()
-            self._known[file.name] = found
+            found = _CheckedFile(footer, bytearray(len(footer.chunks.sums)), set())
+            if len(self._files_by_name) >= FOOTERS_MAX:
+                self._files_by_name.clear()
+            self._files_by_name[file.name] = found
         return found
 
     def _read_footer(self, file: File) -> Footer:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tenure.base.errors import RetryError, TenureError, Terminated
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tenure.cluster.sessions.liveness import Liveness
 from tenure.node import Node
 from tests.unit.sql.talking import Speaker, a_node

@@ -38,7 +38,7 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.drafts import Draft
-from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.catalog_use import Use
 from tenure.catalog.name_resolution import find, schemas_of
 from tenure.expr.functions.function import Volatility
 from tenure.expr.tree import build

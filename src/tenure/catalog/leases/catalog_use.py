@@ -1,4 +1,4 @@
-"""A transaction's use of the catalog: bound to one lease, pinning what it takes.
+"""A transaction's use of the catalog: bound to one lease, pinning the descriptors that it uses.
 
     bind ──► read_at ──► descriptor(id), descriptor(id) ... ──► commit, with F as deadline ──► over
                               each is pinned before it is handed out
@@ -8,16 +8,16 @@ pins (lease, descriptor); as long as the pin is there, the node's lease row cove
 and nobody publishes the version after the next. Lookups are in memory and never wait for the
 store.
 
-A transaction that has written descriptors uses its own copy of them, which nobody else sees.
+A transaction that has changed descriptors uses its own copy of them, which no other sees.
 
-A transaction that waits for somebody's lock uses nothing meanwhile, and the one it waits for may be about
-to change what it has pinned. So it gives its pins up (`pause`), and goes on only if it can pin the very
-same again (`resume`).
+A transaction that waits for a lock uses nothing meanwhile, and the owner of the lock may be about to change
+what it has pinned. So it releases its pins (`pause`), and goes on only if it can pin the very same versions
+again (`resume`).
 
 Invariant (I10): a commit uses version v only within [M(v), M(v+2)).
-Invariant (I16): a pin is given up for good only when the outcome of its transaction is known.
+Invariant (I16): a pin is released for good only when the outcome of its transaction is known.
 
-Walk: `catalog.leases.node_leases` makes them; SQL asks `descriptor`, `id_at` and `schema_entry`, then
+Walk: `catalog.leases.node_leases` makes them; SQL calls `descriptor`, `id_at` and `schema_entry`, then
 `commit` (or `submit`, and `finish_commit` once it is done) or `close`.
 """
 
@@ -44,14 +44,14 @@ class UseState(Enum):
 
 
 class Scheme(Protocol):
-    """How a lease scheme answers what a use asks."""
+    """The part of a lease scheme that a use calls."""
 
     def pin(self, use: "Use", id: int) -> AnyDescriptor | None:
-        """Hands a descriptor out, with a pin that keeps it usable until the use is over."""
+        """Returns a descriptor, with a pin that keeps it usable until the use is over."""
         ...
 
     def pin_known(self, use: "Use", ids: Iterable[int]) -> bool:
-        """Pins descriptors that the lease it is bound to is known to have; False: ask for each."""
+        """Pins descriptors that the bound lease is known to have; False if each must be pinned by itself."""
         ...
 
     def unpin(self, use: "Use", ids: Iterable[int]) -> None: ...
@@ -61,7 +61,7 @@ class Scheme(Protocol):
     def schema_entry(self, use: "Use", database: int, name: str) -> SchemaEntry | None: ...
 
     def frontier_at(self, use: "Use") -> Timestamp:
-        """Below what everything that was handed out must be used."""
+        """The time below which all descriptors of the use must be used."""
         ...
 
     def start_commit(self, use: "Use") -> None: ...
@@ -73,7 +73,7 @@ L = TypeVar("L")
 
 
 class Pin(Generic[L]):
-    """All uses of one descriptor under one lease; the lease's `at` says how old what it stands for is."""
+    """All uses of one descriptor under one lease; the lease's `at` is the time of the descriptor."""
 
     __slots__ = ("lease", "uses")
 
@@ -90,12 +90,12 @@ class Lease:
         self.version = version
         self.session = session
         self.is_closed = False
-        """To new pins: a newer lease is there."""
+        """Whether it takes no new pins: a newer lease exists."""
         self.pins: dict[int, Pin[Lease]] = {}
         self.written: frozenset[int] | None = None
-        """What its row covers, as last acknowledged; None is everything."""
+        """The descriptors that its row covers, as last acknowledged; None is everything."""
         self.deleted_by: Transaction | None = None
-        """What was to delete its row on the way, last."""
+        """The last transaction that was to delete its row."""
 
     @property
     def is_deleted(self) -> bool:
@@ -103,7 +103,7 @@ class Lease:
 
     @property
     def frontier_at(self) -> Timestamp:
-        """Up to where it may be used: its own session's expiration, as last acknowledged."""
+        """The time up to which it may be used: its own session's expiration, as last acknowledged."""
         return self.session.expires_at
 
 
@@ -130,20 +130,20 @@ class Use:
         self._scheme = scheme
         self._found: dict[int, AnyDescriptor] = {}
         self._paused: list[int] = []
-        """What it had pinned before it began to wait."""
+        """Its pins from before it began to wait."""
         self.lease = lease
-        """What it is bound to, where one lease stands for the whole catalog."""
+        """The lease that it is bound to, where one lease covers the whole catalog."""
         self.txn = txn
         txn.on_read(self.check_frontier)
         self.number = number
         self.started_at = started_at
         self.statement = ""
-        """What it is doing, for those who wait for it."""
+        """The current statement, for those who wait for it."""
         self.state = UseState.OPEN
         self.ended = ""
-        """Why it must not go on, if it must not."""
+        """The reason why it must not go on, if any."""
         self.on_commit: Callable[[Transaction], None] | None = None
-        """What else its commit depends on: called before it, and may lower its deadline or raise."""
+        """Called before the commit; may lower its deadline or raise."""
         self.pins: dict[int, Pin[Any]] = {}
         self.draft = Draft()
 
@@ -162,9 +162,9 @@ class Use:
         return found
 
     def take_known(self, known: Mapping[int, AnyDescriptor]) -> bool:
-        """Takes descriptors as the lease that it is bound to has them, all at once, before any other.
+        """Uses descriptors of the bound lease, all at once, before any other.
 
-        False if that cannot be: then each is to be asked for.
+        False if that is impossible: then each must be looked up.
         """
         if self._found or self.draft or not self._scheme.pin_known(self, known):
             return False
@@ -191,15 +191,15 @@ class Use:
 
     @property
     def frontier_at(self) -> Timestamp:
-        """Below what everything that was handed out must be used."""
+        """The time below which all descriptors of the use must be used."""
         return self._scheme.frontier_at(self)
 
     def check_frontier(self) -> None:
-        """Raises if what was read lies beyond what the lease may be used for."""
+        """Raises if `read_at` lies beyond the frontier of the lease."""
         check_below(self._scheme.frontier_at(self), self.txn.read_at)
 
     def refresh(self) -> None:
-        """Moves `read_at` up, if nothing that was read has changed."""
+        """Moves `read_at` up if all reads still hold."""
         self.check()
         self.txn.refresh()
 
@@ -223,7 +223,7 @@ class Use:
                 raise
 
     def finish_commit(self) -> Timestamp:
-        """Returns, or raises, what `commit` would have; must be called after each `submit`."""
+        """Returns or raises as `commit` would have; must be called after each `submit`."""
         try:
             return self.txn.finish()
         except SessionLost as error:
@@ -251,9 +251,9 @@ class Use:
             self.close()
 
     def close(self) -> None:
-        """Gives the transaction and all its pins up; again is harmless.
+        """Ends the transaction and releases all its pins; a second call does nothing.
 
-        What was submitted is over only with `finish_commit`: until the outcome is known, its pins stay.
+        A submitted commit is over only with `finish_commit`: until the outcome is known, its pins stay.
         """
         if self.state is UseState.OVER:
             return
@@ -262,18 +262,18 @@ class Use:
             self._scheme.finish(self)
 
     def give_up(self, ids: Iterable[int]) -> None:
-        """Gives pins up before waiting for what they would block; their use is over."""
+        """Releases pins before waiting for what they would block; their use is over."""
         self._scheme.unpin(self, ids)
         for id in ids:
             self._found.pop(id, None)
 
     def pause(self) -> None:
-        """Gives all pins up while the transaction waits for a lock; `resume` before it goes on."""
+        """Releases all pins while the transaction waits for a lock; `resume` before it goes on."""
         self._paused += self.pins
         self._scheme.unpin(self, list(self.pins))
 
     def resume(self) -> None:
-        """Pins again what was given up; RetryError if that has changed, and then it must not go on."""
+        """Pins the released descriptors again; RetryError if one has changed, and then it must not go on."""
         paused, self._paused = self._paused, []
         try:
             for id in paused:
