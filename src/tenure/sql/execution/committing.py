@@ -16,7 +16,7 @@ from tenure.sql.session.block import Block
 class CommitOutcome(Protocol):
     """Who is told how a commit went: the transactions of the session."""
 
-    def over(self, block: Block) -> None: ...
+    def over(self) -> None: ...
 
     def abandon(self) -> None: ...
 
@@ -65,7 +65,7 @@ class Committing:
         except BaseException:
             self._outcome.abandon()
             raise
-        self._outcome.over(self._block)
+        self._outcome.over()
         return self._answer
 
     def _lose(self, error: RetryError) -> NoReturn:

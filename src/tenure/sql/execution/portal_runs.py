@@ -48,8 +48,10 @@ class PortalRuns:
         session = self._session
         block.begin_statement(session.activity.statement)
         statement = self._preparing.statement_for(portal.prepared, block)
-        if inline and (not statement.is_short or portal.prepared.reads(session.services.far_tables)):
-            raise NotShort  # planned again, over a table that is another one now, or that lies elsewhere
+        if inline:
+            far_tables = session.services.far_tables
+            if not statement.is_short or (far_tables and portal.prepared.reads(far_tables)):
+                raise NotShort  # planned again, over a table that is another one now, or that lies elsewhere
         execution = Execution(
             session, block, portal.values, inline=inline, stays=portal.stays, account=portal.account
         )

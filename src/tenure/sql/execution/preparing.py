@@ -36,13 +36,14 @@ PAUSES = Pauses(0.001, 0.25)
 class Preparing:
     def __init__(self, session: SessionState, portals: Portals, plans: PlanCache) -> None:
         self._session = session
+        self._activity = session.activity
         self._portals = portals
         self._plans = plans
         self.statements = NO_STATEMENTS
         """Set once the session's statements are there: some of them prepare others."""
 
     def make(self, text: str, types: tuple[Type | None, ...] = ()) -> Prepared:
-        block = self._session.block
+        block = self._activity.block
         if block is not None and block.is_failed and planning.is_statement(text, self.statements):
             self.check_not_failed(text)
         lifted = self._with_constants_lifted(text) if not types else None
@@ -97,9 +98,9 @@ class Preparing:
 
     def _with_catalog(self, plan: Callable[[Block], CachedPlan | None]) -> CachedPlan | None:
         """Plans in the block there is, or in one of its own that is over at once."""
-        session = self._session
-        if session.block is not None and not session.block.is_failed:
-            return plan(session.block)
+        session, current = self._session, self._activity.block
+        if current is not None and not current.is_failed:
+            return plan(current)
         retries = Retries(1 if session.is_inline else ATTEMPTS)
         while True:
             block = Block(session.services)

@@ -12,16 +12,14 @@ The memory serves one block. A client that does something else next holds up the
 until that block ends, for `table_holds.HOLD_SECONDS` at most. Blocks without changes of the schema are not
 remembered.
 
-Walk: `sql.execution.session_transactions` calls `hold` when a block begins, commits within `noting`, and
-calls `lost`.
+Walk: `sql.execution.session_transactions` calls `hold` when a block begins, `commit` when it ends,
+and `lost`.
 """
-
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors.definitions import Table
 from tenure.cluster.locks.lock_waits import LockOptions
+from tenure.schema_change.changer import Requester
 from tenure.sql.session.answers import NotShort
 from tenure.sql.session.block import Block
 from tenure.sql.session.session_state import SessionState
@@ -68,17 +66,18 @@ class Retries:
             block.close()
             raise
 
-    @contextmanager
-    def noting(self, block: Block) -> Iterator[None]:
-        """Around a block's commit, after which nobody can tell any more what it used."""
+    def commit(self, block: Block, asked: Requester) -> None:
+        """Commits a block; after that nobody can tell any more what it used."""
+        if block is not self._block:
+            block.commit(asked)
+            return
         used = self._used(block)
         try:
-            yield
+            block.commit(asked)
         except RetryError:
             self._remember(block, used)
             raise
-        if block is self._block:
-            self._forget()
+        self._forget()
 
     def lost(self, block: Block) -> None:
         """A statement of the block has failed with 40001, and so the block has."""

@@ -62,7 +62,7 @@ class SessionTransactions:
             return activity.block
         block = activity.block = activity.block or self.open(is_explicit=True)
         block.is_explicit = True
-        transaction_modes.begin(self._session)
+        transaction_modes.begin(self._session, block)
         return block
 
     def commit(self, *, inline: bool, tag: str = "COMMIT") -> "Answer | Pending":
@@ -179,16 +179,15 @@ class SessionTransactions:
     def _commit(self, block: Block) -> None:
         session = self._session
         try:
-            with self._retries.noting(block):
-                block.commit(Requester(session.user, self._activity.statement, session.interrupts.check_time))
+            asked = Requester(session.user, self._activity.statement, session.interrupts.check_time)
+            self._retries.commit(block, asked)
         except BaseException:
             self.abandon()
             raise
-        self.over(block)
+        self.over()
 
-    def over(self, block: Block) -> None:
-        """It is committed."""
-        block.close()
+    def over(self) -> None:
+        """The block is committed, which closes it."""
         self._activity.block, self._activity.has_executed = None, False
         self._session.variables.end_transaction()
         self._portals.end_transaction(is_committed=True)

@@ -24,6 +24,7 @@ from tenure.base.errors import (
     TenureError,
     UndefinedSavepoint,
 )
+from tenure.base.retries import Pauses, Retries
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
 from tenure.catalog.descriptors.drafts import Draft
@@ -59,8 +60,8 @@ class Savepoint(NamedTuple):
     """The cursors and portals there were: all others are closed when the block goes back."""
 
 
-LEASE_SECONDS, LEASE_PAUSE_SECONDS = 10.0, 0.1
-"""How long a transaction waits for its node to have a lease again: after the store was away, some seconds."""
+LEASE_ATTEMPTS, LEASE_PAUSES = 100, Pauses(0.1, 0.1, spread=0.0)
+"""How often it asks for a lease, if its node has none: after the store was away, that takes some seconds."""
 
 
 class Block:
@@ -126,17 +127,16 @@ class Block:
 
     def _bound(self) -> Use:
         """A node without a lease gets one soon: nothing was read yet, so it can be waited for."""
-        env, until = self._services.env, None
+        services, retries = self._services, None
         while True:
             try:
-                use = self._services.leases.bind(self._services.store.begin(), statement=self._statement)
-                return self._fenced(use)
-            except RetryError:
-                now = env.monotonic()
-                until = now + LEASE_SECONDS if until is None else until
-                if self.pause is None or now > until:
-                    raise
-            self.pause(LEASE_PAUSE_SECONDS)
+                return self._fenced(services.leases.bind(services.store.begin(), statement=self._statement))
+            except RetryError as error:
+                if retries is None:
+                    attempts = 1 if self.pause is None else LEASE_ATTEMPTS
+                    retries = Retries(attempts, LEASE_PAUSES, services.env, sleep=self.pause)
+                retries.failed(error)
+            retries.pause()
 
     def _fenced(self, use: Use) -> Use:
         """The node may have another session than when its SQL session got what it holds."""
@@ -249,7 +249,7 @@ class Block:
         if self._use is None:
             return
         if place.mark is None:
-            self._use.close()
+            self._drop_use(self._use)
             self._use = None
             return
         self.back(place)
@@ -334,9 +334,12 @@ class Block:
     def close(self) -> None:
         """Gives up what is not committed, and everything it holds; again is harmless."""
         if self._use is not None:
-            self._use.close()
-        if self.charge is not None:
-            self.charge(0)
+            self._drop_use(self._use)
         ended, self.on_end = self.on_end, []
         for each in ended:
             each()
+
+    def _drop_use(self, use: Use) -> None:
+        use.close()
+        if self.charge is not None:
+            self.charge(0)

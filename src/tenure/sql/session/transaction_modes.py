@@ -30,9 +30,11 @@ def reads_only(session: SessionState) -> bool:
     return session.variables.effects.is_read_only
 
 
-def begin(session: SessionState) -> None:
+def begin(session: SessionState, block: Block) -> None:
     """A block begins: what the defaults are now, it keeps."""
-    session.variables.set_all_local({name: session.variables[name] for name in MODES})
+    variables = session.variables
+    variables.set_all_local({name: variables[name] for name in MODES})
+    restore(session, block)
 
 
 def set_modes(session: SessionState, modes: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ SHOW.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import lru_cache
@@ -281,6 +281,8 @@ DEFINITIONS: tuple[Variable, ...] = (
 
 BY_NAME = {each.name.lower(): each for each in DEFINITIONS}
 BY_OWN_NAME = {each.name: each for each in DEFINITIONS}
+REPORTED = {each.name: each.default for each in DEFINITIONS if each.is_reported}
+"""What clients are told of when it changes, with the defaults."""
 _ALIASES = {
     "timezone": "timezone",
     "time zone": "timezone",
@@ -384,9 +386,11 @@ class Variables:
         """What was set for the transaction counts no more."""
         if not self._hidden:
             return
-        values = {name: value for name, value in self.values.items() if name not in self._hidden}
-        values |= {name: value for name, value in self._hidden.items() if value is not None}
-        self.restore(VariableState(values, {}))
+        hidden, self._hidden = self._hidden, {}
+        values = {name: value for name, value in self.values.items() if name not in hidden}
+        values |= {name: value for name, value in hidden.items() if value is not None}
+        self._report([name for name in hidden if name in REPORTED], values)
+        self.values = values
 
     def _meant(self, variable: Variable, value: str | None) -> str:
         default = self._defaults.get(variable.name, variable.default)
@@ -412,12 +416,16 @@ class Variables:
     def restore(self, state: VariableState) -> None:
         """Goes back to what it was; the client is told of what it was told before."""
         values, self._hidden = state
-        for variable in DEFINITIONS:
-            if variable.is_reported:
-                former = values.get(variable.name, variable.default)
-                if self[variable.name] != former:
-                    self.reported[variable.name] = former
+        self._report(REPORTED, values)
         self.values = values
+
+    def _report(self, names: Iterable[str], values: Mapping[str, str]) -> None:
+        """Notes which of these variables have other values from now on."""
+        for name in names:
+            default = REPORTED[name]
+            value = values.get(name, default)
+            if self.values.get(name, default) != value:
+                self.reported[name] = value
 
     def reset_all(self) -> None:
         kept = {
@@ -428,7 +436,7 @@ class Variables:
         self.restore(VariableState(self._defaults | kept | modes, hidden))
 
     def all_reported(self) -> dict[str, str]:
-        return {each.name: self[each.name] for each in DEFINITIONS if each.is_reported}
+        return {name: self[name] for name in REPORTED}
 
     def lets_pass(self, severity: str) -> bool:
         """Whether the client wants to be told of this (client_min_messages); INFO is what it asked for."""

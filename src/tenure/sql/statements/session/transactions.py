@@ -34,12 +34,15 @@ class TransactionOptions:
     """What stands after AS OF SYSTEM TIME."""
 
 
+NO_OPTIONS = TransactionOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class TransactionStatement(Control):
     transactions: SessionTransactions
     verb: str
     name: str = ""
-    options: TransactionOptions = TransactionOptions()
+    options: TransactionOptions = NO_OPTIONS
     is_chained: bool = False
 
     def control(self, execution: Execution) -> "Answer | Pending":
@@ -73,11 +76,13 @@ class TransactionStatement(Control):
         return answer
 
     def _begin(self, session: SessionState) -> Answer:
-        if session.block is not None and session.block.is_failed:
+        block = session.block
+        if block is not None and block.is_failed:
             raise InFailedTransaction
         _require_thread(session, self.options)
         self.transactions.begin()
-        _apply(session, self.options)
+        if self.options is not NO_OPTIONS:
+            _apply(session, self.options)
         return Answer((), self.verb)
 
     def _savepoint(self, session: SessionState) -> Answer:
@@ -169,7 +174,7 @@ def options_of(nodes: Tree, as_of: str = "") -> TransactionOptions:
             modes.append((ISOLATION, _text(value)))
         elif each.defname in MODES:
             modes.append((each.defname, "on" if _number(value) else "off"))
-    return TransactionOptions(tuple(modes), as_of)
+    return TransactionOptions(tuple(modes), as_of) if modes or as_of else NO_OPTIONS
 
 
 def _text(value: Tree) -> str:
