@@ -24,6 +24,7 @@ from typing import Any
 from tenure.base.errors import OutOfMemory, ProtocolViolation, TenureError, Terminated
 from tenure.pgwire.connection_slots import Seat
 from tenure.pgwire.conversation import HANDLERS, Conversation
+from tenure.pgwire.copying import COPY_DATA
 from tenure.pgwire.login.startup import Progress, Service, start_up
 from tenure.pgwire.messages import UINT4
 from tenure.pgwire.reports import error_response
@@ -241,9 +242,25 @@ class Connection:
             self.close()
         else:
             body = data[at + head : stop]
+            if kind == COPY_DATA:
+                body += self._more_copy_data()
             self.wait = None
             self._advance((kind, body) if has_kind else body)
         return True
+
+    def _more_copy_data(self) -> bytes:
+        """What follows of a COPY and is whole: most clients send a message for each row."""
+        data, at, size = self._data, self._at, len(self._data)
+        bodies: list[bytes] = []
+        while size - at >= _HEAD_BYTES and data[at] == COPY_DATA:
+            length = _length(data, at + 1)[0]
+            stop = at + 1 + length
+            if not 4 <= length <= CHARGED_BYTES_MIN or stop > size:
+                break  # to be looked at by itself
+            bodies.append(data[at + _HEAD_BYTES : stop])
+            at = stop
+        self._at = at
+        return b"".join(bodies)
 
     def _is_allowed(self, kind: int, length: int) -> bool:
         """Whether a message may come at all, of which perhaps only the head is there; if not, closes."""

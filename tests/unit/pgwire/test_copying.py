@@ -27,6 +27,22 @@ def test_copy_in_takes_data_in_pieces() -> None:
     assert talk.toys.table[3:] == [b"4\td\n", b"5\te\n"]
 
 
+def test_messages_of_a_copy_that_come_together_are_taken_together() -> None:
+    talk = opened()
+    talk.say(query(COPY_IN))
+    rows = b"".join(message("d", b"%d\td\n" % number) for number in range(4, 40))
+    assert talk.say(rows[:-3]) == ""
+    assert talk.say(rows[-3:] + FLUSH + DATA + DONE) == "C:COPY 37 Z:I"
+    assert len(talk.toys.table) == 40
+
+
+def test_a_length_that_cannot_be_ends_the_connection_amid_a_copy() -> None:
+    talk = opened()
+    talk.say(query(COPY_IN))
+    assert talk.say(DATA + b"d\0\0\0\1") == "E:08P01"
+    assert talk.error["M"] == "invalid message length"
+
+
 def test_copy_in_goes_on_with_the_query_string() -> None:
     talk = opened()
     assert talk.say(query(f"{COPY_IN}; select 1")) == "G"

@@ -102,14 +102,11 @@ class CopyReader:
         fields = delimiter.join(lines).split(delimiter)
         return [fields[at::count] for at in range(count)]
 
-    def passed(self, rows: int) -> None:
-        """The first rows of those that `plain_lines` gave are done with."""
-        end = 0
-        for _ in range(rows):
-            end = self._kept.index(b"\n", end) + 1
-        del self._kept[:end]
+    def passed(self, lines: Sequence[str]) -> None:
+        """The first of the lines that `plain_lines` gave are done with."""
+        del self._kept[: sum(len(line.encode()) + 1 for line in lines)]
         self._looked = self._sought = 0
-        self.line += rows
+        self.line += len(lines)
 
     def _take(self, *, is_last: bool) -> Iterator[list[Field]]:
         for line in self._lines(is_last=is_last):

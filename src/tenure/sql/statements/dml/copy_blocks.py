@@ -53,7 +53,7 @@ class BlockCopy:
             if columns is None or not insert_block(txn, self._writer, columns, len(block)):
                 break
             inserted += len(block)
-        self._reader.passed(inserted)
+        self._reader.passed(lines[:inserted])
         return inserted
 
     def _parsed(self, lines: Sequence[str]) -> dict[int, Sequence[Datum]] | None:
