@@ -205,5 +205,5 @@ def _name(key: bytes) -> object:
 
 def _die(wire: BreakingEngine, group: Group, deliver: Deliver) -> list[Outcome]:
     deliver(group)
-    wire.close_lane(group.lane)
+    wire.after_leaving.append(lambda: wire.close_lane(group.lane))
     raise Disconnected("cut")

@@ -34,6 +34,8 @@ class BreakingEngine:
         """How often `get` and `get_many` were called."""
         self.scans: list[Scan] = []
         self.on_commit: Callable[[Group, Deliver], list[Outcome]] | None = None
+        self.after_leaving: list[Callable[[], None]] = []
+        """Called once the section was left: what other processes do cannot happen before."""
         self.settle_errors: list[Exception] = []
         self.loses_signals = False
 
@@ -84,6 +86,8 @@ class BreakingEngine:
 
     def leave(self, lane: bytes) -> None:
         self.engine.leave(lane)
+        while self.after_leaving:
+            self.after_leaving.pop()()
 
     def commit(self, group: Group) -> list[Outcome]:
         self.groups.append(group)
