@@ -1,4 +1,5 @@
-"""Constants of a query that fail do so when it is planned: where PostgreSQL's EXPLAIN fails, and only there."""
+"""Constants of a query that fail do so when it is planned: where PostgreSQL's EXPLAIN fails, and only
+there."""
 
 import pytest
 

@@ -21,7 +21,7 @@ _ORDERED = (
     *("int2", "int4", "int8", "float4", "float8", "numeric", "oid", "text", "char", "bytea", "date"),
     *("time", "timestamp", "timestamptz", "interval", "anyarray", "anyenum"),
 )
-"""What PostgreSQL has min and max for: neither bool nor uuid nor jsonb."""
+"""The types that PostgreSQL has min and max for: bool, uuid and jsonb are not among them."""
 
 
 def resolve_aggregate(name: str, given: Sequence[Type]) -> tuple[AggregateFunction, tuple[Type, ...]]:

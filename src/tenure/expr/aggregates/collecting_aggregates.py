@@ -1,4 +1,4 @@
-"""Aggregates that keep all the rows: array_agg, string_agg, json_agg and their like.
+"""Aggregates that keep all the rows: array_agg, string_agg, json_agg and similar ones.
 
 Walk: `expr.aggregates.aggregate_table` lists these.
 """
@@ -56,7 +56,7 @@ def _gather_some(rows: list[Datum] | None, value: Datum) -> list[Datum]:
 
 
 def _gather_values(rows: list[Datum] | None, value: Datum) -> list[Datum]:
-    """Without NULLs; but where there were rows there is a list, though it be empty."""
+    """Leaves out NULLs. A group that has rows gives a list, even if all of them are NULL."""
     known = [] if rows is None else rows
     return known if value is None else _gather(known, value)
 
@@ -101,7 +101,7 @@ def _json_array(gather: Gather, context: Context, kind: Type) -> Steps:
     def finish(rows: list[Datum] | None) -> Json | None:
         if rows is None:
             return None
-        # An array, but for the first, begins a line; a NULL does not.
+        # Each array except the first begins a new line; a NULL does not.
         starts = (before if at and each is not None else "" for at, each in enumerate(paced(rows)))
         parts = [start + text(each, context.zone) for start, each in zip(starts, rows, strict=True)]
         return Json("[" + ", ".join(parts) + "]")

@@ -36,7 +36,7 @@ _SPREADS = {
     "stddev_samp": (True, False),
     "stddev_pop": (False, False),
 }
-"""Whether it is of a sample, and whether it is the square."""
+"""Whether it is computed for a sample, and whether it is the variance (else its square root)."""
 
 
 def aggregates() -> Iterator[AggregateFunction]:
@@ -118,7 +118,7 @@ def _mean_span(state: tuple[int, Interval]) -> Interval | None:
 # The spread of exact numbers
 
 _Squares = tuple[int, Decimal, Decimal]
-"""How many, their sum, the sum of their squares."""
+"""The count, the sum, and the sum of the squares."""
 
 
 def _no_squares() -> _Squares:
@@ -161,7 +161,7 @@ def _root(value: Decimal, scale: int) -> Decimal:
 # Floats
 
 Floats = tuple[float, float, float]
-"""How many, their sum, the sum of the squares of their distances from the mean."""
+"""The count, the sum, and the sum of the squared distances from the mean."""
 
 
 def _no_floats() -> Floats:

@@ -1,4 +1,4 @@
-"""Window functions: row_number, rank, lag, first_value and their like.
+"""Window functions: row_number, rank, lag, first_value and similar ones.
 
     function, targets = resolve_window("lag", types)
     column = function.run(window, *columns)
@@ -95,7 +95,7 @@ def _percent_rank(window: Window) -> Column:
 
 
 def _ntile(window: Window, buckets: Column) -> Column:
-    """Buckets of equal size, the first ones one greater where it does not come out even."""
+    """Buckets of equal size; if the rows do not divide evenly, the first buckets have one row more."""
     count = buckets[0]
     if count is None:
         return [None] * window.size

@@ -1,4 +1,4 @@
-"""The backslashes of COPY's text format: what they stand for, and where they keep fields together.
+"""The backslash escapes of COPY's text format: decoding them, and splitting rows at unescaped delimiters.
 
 Walk: `sql.text.copy_text` and `pipeline.reading.copy_rows` call these.
 """
@@ -13,7 +13,7 @@ _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.S)
 
 
 def unescaped(field: str) -> str:
-    """Numbers stand for bytes, of which several may be one character."""
+    """Numeric escapes stand for bytes; several bytes may form one character."""
     data = _ESCAPE.sub(_escaped, field.encode())
     try:
         return data.decode()
@@ -33,7 +33,7 @@ def _escaped(found: re.Match[bytes]) -> bytes:
 
 
 def split_escaped(line: str, delimiter: str) -> list[str]:
-    """At delimiters that no backslash stands before."""
+    """Splits at delimiters that are not escaped by a backslash."""
     pattern = _field(delimiter)
     fields = []
     at = 0

@@ -2,7 +2,7 @@
 
     'FMMonth DD"th day"'    FMMonth, " ", DD, "th day"
 
-A keyword is taken where the longest one fits; quotes and backslashes keep text from being taken.
+At each place the longest keyword that fits is taken. Text in quotes or after a backslash is never a keyword.
 
 Walk: `expr.formats.number_format` and `expr.formats.time_format` call `pieces` with their keywords.
 """
@@ -15,10 +15,10 @@ from tenure.base.errors import LimitExceeded
 from tenure.base.interruptible import STEPS_PER_CHECK, check_now
 
 PATTERN_CHARS_MAX = 1 << 17
-"""A pattern takes some hundred times its length while it is worked through."""
+"""Working through a pattern needs about a hundred times its length in memory."""
 
 CACHED_CHARS_MAX = 1000
-"""Longer patterns are read at each use, and not kept."""
+"""Longer patterns are not cached: they are read at each use."""
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 class PatternPiece(NamedTuple):
     text: str
     keyword: str = ""
-    """Empty of plain text."""
+    """"" for plain text."""
     is_quoted: bool = False
     prefix: str = ""
     suffix: str = ""
@@ -35,7 +35,7 @@ class PatternPiece(NamedTuple):
 def pieces(
     pattern: str, keywords: Sequence[str], prefixes: Sequence[str] = (), suffixes: Sequence[str] = ()
 ) -> list[PatternPiece]:
-    """A prefix counts where a keyword follows, and is lost elsewhere; a suffix only where one precedes."""
+    """A prefix counts only if a keyword follows it, a suffix only if one precedes it; else it is dropped."""
     if len(pattern) > PATTERN_CHARS_MAX:
         raise LimitExceeded(f"the format has more than {PATTERN_CHARS_MAX} characters")
     longest_first = sorted(keywords, key=len, reverse=True)

@@ -1,9 +1,9 @@
 """Numbers read by a pattern: to_number('1,234.5-', '9G999D9S').
 
-Pattern and text are gone through in step. A place for a digit takes a digit if there is one, the point, or a
-sign that stands before or behind the number; a separator is passed over if it is there; any other character
-of the pattern passes over one of the text, whatever it is. What was taken is read as numeric with as many
-digits as the pattern has places for: more of them overflow (22003).
+Pattern and text are read in step. A digit of the pattern takes a digit, the point, or a sign before or behind
+the number. A separator is skipped if the text has one. Any other character of the pattern skips one character
+of the text. The characters taken are read as a numeric with as many digits as the pattern has places for;
+more digits are out of range (22003).
 
 Walk: `expr.formats.format_functions` lists the function; `expr.formats.number_format` reads the patterns.
 """
@@ -18,7 +18,7 @@ from tenure.expr.functions.math_functions import numeric_power
 from tenure.expr.types.numbers import parse_numeric
 
 _DATA = "0123456789.,+-"
-"""What is never passed over in the place of a sign or a currency."""
+"""Characters that are never skipped where a sign or a currency symbol is expected."""
 _DIGITS = "0123456789"
 
 

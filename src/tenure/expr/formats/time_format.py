@@ -78,7 +78,7 @@ def fields(pattern: str) -> tuple[FormatField, ...]:
 
 
 class FormattedTime(NamedTuple):
-    """What can be written of a time: of a timestamp, of an instant in its zone, or of an interval."""
+    """The fields that a pattern can write: of a timestamp, of an instant in its zone, or of an interval."""
 
     year: int
     month: int
@@ -129,7 +129,7 @@ def _written(value: FormattedTime, field: FormatField) -> str:
 _FRACTIONS = ("MS", "US", *(f"FF{n}" for n in range(1, 7)))
 _ISO_YEARS = ("IYYY", "IYY", "IY", "I")
 _NOT_WIDENED = ("DD", "DDD", "IDDD", "W", "WW", "IW")
-"""By the sign of a negative number."""
+"""Fields that do not become one character wider for the sign of a negative number."""
 
 Number = tuple[int, int | None]
 
@@ -157,7 +157,7 @@ def _of_date(run: Callable[[date], int]) -> Callable[[FormattedTime], int | None
 
 
 def _last_digits(count: int, of: Callable[[FormattedTime], int]) -> Callable[[FormattedTime], int]:
-    """With the sign of the number itself, as C has it."""
+    """The last decimal digits, with the sign of the number, as C's remainder has it."""
 
     size: int = 10**count
 

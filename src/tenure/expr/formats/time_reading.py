@@ -1,11 +1,11 @@
 """Times read by a pattern: to_date('24 Feb 2024', 'DD Mon YYYY'), to_timestamp.
 
-Pattern and text are gone through in step, as PostgreSQL does:
+Pattern and text are read in step, as PostgreSQL does:
 
     a keyword      takes as many digits as it has letters; as many as there are before what is no digit, and
                    at the end. A sign counts as a digit: '-0' is month 0
     a separator    passes over one separator or space of the text, if there is one
-    other text     passes over one character, whatever it is; none if more spaces were skipped than asked for
+    other text     skips one character of any kind; none if more spaces were skipped than the pattern has
 
 What the pattern does not name, or what is 0, is as in January, the first, midnight, of the year 1 BC.
 
@@ -29,7 +29,7 @@ _DIGITS = {
     **{"HH24": 2, "HH12": 2, "HH": 2, "MS": 3, "US": 6, "SSSS": 4, "SSSSS": 5, "WW": 2, "CC": 2, "TZM": 2},
     **{f"FF{n}": n for n in range(1, 7)},
 }
-"""How many a keyword takes where digits follow."""
+"""The number of digits that a keyword takes if digits follow it."""
 _OTHER_NUMBERS = ("Y,YYY", "IYYY", "IYY", "IY", "I", "IDDD", "ID", "IW")
 _WORDS = ("MONTH", "MON", "DAY", "DY", "AM", "PM", "A.M.", "P.M.", "AD", "BC", "A.D.", "B.C.", "RM", "TZH")
 _SPACE = re.compile(r"[ \t\n\r\v\f]")
@@ -113,7 +113,7 @@ class _Reader:
 
     @staticmethod
     def _slurps(field: FormatField, rest: tuple[FormatField, ...]) -> bool:
-        """Whether a number may be as long as it likes: nothing but digits could tell where it ends."""
+        """Whether a number may have any length: the pattern goes on with something that is no digit."""
         if field.is_filling or field.suffix or not rest:
             return True
         following = rest[0]
@@ -165,7 +165,7 @@ class _Reader:
             raise self._invalid(shown, field)
         if not found and (slurps or self.at == start):
             raise self._invalid(shown, field)
-        if not found:  # PostgreSQL is content with the spaces
+        if not found:  # PostgreSQL accepts the spaces alone
             return 0
         self.at += found.end()
         value = int(found.group())
@@ -229,7 +229,7 @@ class _Reader:
     def _invalid(self, text: str, field: FormatField) -> InvalidDatetime:
         return InvalidDatetime(f'invalid value "{text}" for "{field.text}"')
 
-    # What they come to
+    # The fields put together
 
     def day(self, *, year_max: int = _YEAR_MAX) -> date:
         given = self.numbers.get
@@ -288,7 +288,7 @@ class _Reader:
         return (century - 1) * 100 + 1 if century > 0 else 0
 
     def settle_hour(self) -> None:
-        """Comes before everything that is wrong with the day."""
+        """Called before the day is checked: PostgreSQL reports a wrong hour first."""
         self.hour = self.numbers.get("HH", 0) or self.numbers.get("SSSS", 0) // 3600
         if self.is_12_hours:
             if not 1 <= self.hour <= 12:

@@ -97,7 +97,7 @@ def _shift_left(size: int) -> Callable[[int, int], int]:
     bits = 8 * size
 
     def shift(value: int, count: int) -> int:
-        # As the machine does: 32 or 64 positions at most, what goes over the edge is lost.
+        # As in C: the distance counts modulo 32 or 64, and bits shifted out are lost.
         shifted = value << (count % max(bits, 32)) & (1 << bits) - 1
         return shifted - (1 << bits) if shifted >> bits - 1 else shifted
 

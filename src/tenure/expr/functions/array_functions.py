@@ -28,7 +28,7 @@ from tenure.expr.types.text_slices import split as cut
 from tenure.expr.types.value_lengths import charge_elements, join_all
 
 _FILL_MAX = 2**24
-"""Elements that one call makes: less than PostgreSQL's 2^27, as each costs more here."""
+"""The most elements that one call makes: fewer than PostgreSQL's 2^27, as each costs more memory here."""
 
 
 def functions() -> Iterator[Function]:
@@ -118,7 +118,7 @@ def length_of(array: Datum, dimension: int) -> int | None:
 
 
 def _subscript(array: Datum, at: int) -> Datum:
-    """NULL outside the array, and of an array of more dimensions."""
+    """NULL outside of the array, and for an array of more dimensions."""
     value = array[at - 1] if 1 <= at <= len(array) else None
     return None if isinstance(value, tuple) else value
 
@@ -314,7 +314,7 @@ def _to_string(array_type: Type, *_: Type) -> Callable[..., str | None]:
 
 
 def split(text: str | None, separator: str | None, null: str | None = None) -> Datum:
-    """NULL as the separator cuts between all letters; what equals `null` becomes NULL."""
+    """A NULL separator cuts after every character; pieces that equal `null` become NULL."""
     if text is None:
         return None
     if not text:

@@ -1,6 +1,6 @@
-"""Functions that somebody else answers: advisory locks, the liveness of sessions.
+"""Functions that a callback of the Context answers: advisory locks, the liveness of sessions.
 
-They are asked by name through the Context, since what they need lies above expressions.
+They are called by name through the Context, since they need layers above `expr`.
 
 Walk: `expr.function_table` lists these; `sql.execution.session_facts` answers.
 """

@@ -1,4 +1,4 @@
-"""What clients ask about types and names: format_type, to_regclass, enum_range.
+"""Functions about types and names that clients call: format_type, to_regclass, enum_range.
 
 Walk: `expr.function_table` lists these; the Context's find_object looks up what only the catalog has.
 """
@@ -74,7 +74,7 @@ def _modifiers(name: str, modifier: int) -> tuple[int, ...]:
 
 
 def _finder(kind: str) -> Callable[[Context, str], Datum]:
-    """As the cast, but NULL where there is no such object; what is no name at all is still an error."""
+    """As the cast, but NULL if there is no such object. A text that is not a name is still an error."""
 
     def find(context: Context, name: str) -> Datum:
         try:
@@ -87,7 +87,7 @@ def _finder(kind: str) -> Callable[[Context, str], Datum]:
     return find
 
 
-# Enums: which one is told by the argument's type, so its value may be NULL.
+# Enums: the argument's type says which enum is meant, so its value may be NULL.
 
 
 def _labels(kind: Type) -> tuple[str, ...]:

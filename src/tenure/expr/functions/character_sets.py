@@ -15,7 +15,7 @@ from tenure.expr.types.strings import check_characters
 
 _UTF8 = "utf-8"
 _ASCII = "ascii"
-"""Stands for what has more than one byte a character."""
+"""Marks encodings with several bytes a character."""
 _LATIN = {1: 1, 2: 2, 3: 3, 4: 4, 5: 9, 6: 10, 7: 13, 8: 14, 9: 15, 10: 16}
 """By the number behind LATIN, the part of ISO 8859."""
 _ISO_8859 = (*_LATIN.values(), 5, 6, 7, 8)
@@ -26,7 +26,7 @@ _WIDE = (
     *(f"{word}{number}" for word in ("win", "windows") for number in (932, 936, 949, 950)),
 )
 _MULE = "muleinternal"
-"""PostgreSQL knows the name, but converts nothing of it."""
+"""PostgreSQL knows the name, but has no conversion for it."""
 _CODECS = {
     **{"utf8": _UTF8, "unicode": _UTF8, "sqlascii": _UTF8},
     **{f"latin{number}": f"iso8859-{part}" for number, part in _LATIN.items()},

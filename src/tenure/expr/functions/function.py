@@ -1,7 +1,7 @@
 """What a function or operator is to the type checker and to the compiler.
 
 Its id, such as "lower(text)" or "+(int4,int4)", is what stored expressions hold: a function may
-be added, and its faults mended, but an id never comes to mean something else.
+be added, and its faults fixed, but the meaning of an id never changes.
 
 Walk: the modules of each family list their functions; `expr.function_table` gathers them.
 """
@@ -22,7 +22,7 @@ _RANDOM_MASK = 2**52 - 1
 
 class Volatility(Enum):
     IMMUTABLE = "immutable"
-    """Depends on its arguments alone: may stand in a CHECK or an index predicate."""
+    """Depends on its arguments alone: allowed in a CHECK or an index predicate."""
     STABLE = "stable"
     """Fixed within a statement, as now() is."""
     VOLATILE = "volatile"
@@ -34,11 +34,11 @@ class SequenceValues(Protocol):
     def next(self, id: int) -> int: ...
 
     def current(self, id: int) -> int:
-        """The value that this session was given last by this sequence."""
+        """The last value that this session drew from this sequence."""
         ...
 
     def last(self) -> int:
-        """The value that this session was given last by any."""
+        """The last value that this session drew from any sequence."""
         ...
 
     def set(self, id: int, value: int, is_called: bool) -> int: ...
@@ -46,10 +46,10 @@ class SequenceValues(Protocol):
 
 @dataclass(slots=True)
 class Context:
-    """What expressions may know besides the row; times are microseconds since 1970, UTC.
+    """The surroundings that expressions can read besides the row; times are microseconds since 1970, UTC.
 
-    Nobody changes one. It is not declared frozen because each statement makes one, and that costs three times
-    as much then.
+    It is never changed. It is not declared frozen, because each statement makes one, and making a frozen one
+    costs three times as much.
     """
 
     now_micros: int
@@ -58,11 +58,11 @@ class Context:
     uuid: Callable[[], UUID]
     rowid: Callable[[], int]
     clock_micros: Callable[[], int] | None = None
-    """The time right now, for clock_timestamp(); the statement's if nobody gives it."""
+    """Reads the clock, for clock_timestamp(); without it, the statement's time is used."""
     given: Sequence[Datum] = ()
     """The values of `Given` nodes, by number."""
     nested: Sequence[Callable[..., Datum]] = ()
-    """What answers `Nested` nodes, by number: called with this Context and the arguments."""
+    """The callables that answer `Nested` nodes, by number: called with this Context and the arguments."""
     zone: tzinfo = UTC
     """The session's TimeZone, in which timestamptz is read, written and taken apart."""
     sequences: SequenceValues | None = None
@@ -94,7 +94,7 @@ class Context:
 class Function:
     name: str
     arguments: tuple[str, ...]
-    """Families of types, or or PostgreSQL's anyelement, anyarray, anycompatible and their like."""
+    """Families of types, or PostgreSQL's anyelement, anyarray, anycompatible and other pseudo-types."""
     result: str
     run: Callable[..., Datum]
     volatility: Volatility = Volatility.IMMUTABLE
@@ -109,7 +109,7 @@ class Function:
     names: tuple[str, ...] = ()
     """Of the arguments, where a call may name them: make_interval(days => 3)."""
     default: str | None = None
-    """What an argument is that such a call leaves out."""
+    """The values of arguments that such a call leaves out."""
 
     @property
     def id(self) -> str:

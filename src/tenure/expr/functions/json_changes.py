@@ -25,9 +25,9 @@ _SPACE = " \t\n\r"
 
 class _Change(Enum):
     REPLACE = "replace"
-    """Only what is there."""
+    """Changes existing members only."""
     SET = "set"
-    """Or create it."""
+    """Creates the member if it is missing."""
     INSERT_BEFORE = "before"
     INSERT_AFTER = "after"
     DELETE = "delete"

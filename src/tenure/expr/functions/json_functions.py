@@ -3,7 +3,7 @@
     ->  ->>  #>  #>>    a member, as json or as text; NULL if there is none
     @>  <@  ?           containment by PostgreSQL's rules, and whether a key is there
 
-What is taken out of a json keeps the text it had.
+A member taken out of a json keeps its text.
 
 Walk: `expr.function_table` lists these.
 """
@@ -68,7 +68,7 @@ def _step(value: Jsonb, key: str | int) -> Jsonb | None:
 
 
 def _step_into_scalar(value: Jsonb, key: str | int) -> Jsonb | None:
-    """As PostgreSQL keeps a scalar as an array of one, -> 0 and -> -1 find it."""
+    """PostgreSQL keeps a scalar as an array of one element, so -> 0 and -> -1 find it."""
     return value if key in (0, -1) and not isinstance(value.value, tuple) else _step(value, key)
 
 
@@ -184,7 +184,7 @@ def _contains_all(whole: tuple[Any, ...], part: tuple[Any, ...]) -> bool:
         elif not any(_contains(mine, each) for mine in paced(inner)):
             return False
         else:
-            check_now()  # each had to be looked for among all
+            check_now()  # each element was searched for among all of them
     return True
 
 

@@ -30,7 +30,7 @@ _JSONB = type_of(TypeRef("jsonb"))
 
 
 def json_text_of(kind: Type) -> Callable[[Datum, tzinfo], str]:
-    """What writes a value of the type, or NULL, as json."""
+    """Returns the function that writes a value of the type, or NULL, as json."""
     write = _writer(kind)
     return lambda value, zone: "null" if value is None else write(value, zone)
 
@@ -77,7 +77,7 @@ def text_of(kind: Type) -> Callable[[Datum, tzinfo], str]:
 
 
 def jsonb_value_of(kind: Type) -> Callable[[Datum, tzinfo], Any]:
-    """What turns a value of the type, or NULL, into the inside of a Jsonb."""
+    """Returns the function that turns a value of the type, or NULL, into the value inside a Jsonb."""
     convert = _converter(kind)
     return lambda value, zone: None if value is None else convert(value, zone)
 
@@ -110,7 +110,8 @@ def _array_converter(member: Callable[[Datum, tzinfo], Any]) -> Callable[[Datum,
 
 
 def member_name(kind: Type) -> Callable[[Datum, tzinfo], str]:
-    """What makes the name of an object's member. Raises InvalidParameter for what cannot be one."""
+    """Returns the function that makes the name of an object's member; it raises InvalidParameter if it
+    cannot."""
     if isinstance(kind, ArrayOf | JsonType | JsonbType):
         return _refuse_name
     return text_of(kind)

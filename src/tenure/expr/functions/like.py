@@ -2,9 +2,10 @@
 
     'a%b_c%'     three segments: "a" at the start, "b_c" where it first fits, "" at the end
 
-What stands between two % is looked for from where the one before ended, and never again further on: a later
-place leaves less for the rest. So a segment of letters costs one search of Python's, which is linear; a
-segment with _ is looked for by its longest run of letters, and tried at each place where that stands.
+A segment between two % is searched from the end of the segment before it. Its first match is final: a later
+one would leave less text for the remaining segments. So a segment of letters costs one linear search of
+Python's. A segment with _ is searched by its longest run of letters, and tried at each place where that run
+occurs.
 
 Walk: `expr.functions.text_functions` lists the functions; `like` matches.
 """
@@ -20,13 +21,14 @@ from tenure.expr.functions.function import Function, function
 from tenure.expr.functions.letters import lower
 
 PATTERN_CHARS_MAX = 1 << 20
-"""Of one with signs: what is made of it takes some hundred times its length."""
+"""For patterns with %, _ or escapes: compiling one needs about a hundred times its length in memory."""
 
 SHORT_CHARS_MAX = 4096
-"""Of texts that are matched by a regular expression, in at most some milliseconds: that cannot be stopped."""
+"""Texts up to this length are matched by a regular expression: it cannot be interrupted, but takes only a few
+milliseconds."""
 
 CACHED_CHARS_MAX = 1000
-"""Longer patterns are read at each use, and not kept."""
+"""Longer patterns are not cached: they are read at each use."""
 
 
 def functions() -> Iterator[Function]:
@@ -63,7 +65,7 @@ def like(text: str, pattern: str) -> bool:
 
 
 class Segment(NamedTuple):
-    """What stands between two %: runs of letters at their places, and any characters elsewhere."""
+    """The pattern between two %: runs of letters at their positions, any character elsewhere."""
 
     length: int
     runs: tuple[tuple[int, str], ...]
@@ -75,8 +77,7 @@ _Pattern = tuple[tuple[Segment, ...], bool]
 
 
 def _read_pattern(pattern: str) -> _Pattern:
-    """The segments, and whether an escape ends the pattern: then they are those of what comes before, and
-    of more."""
+    """The segments, and whether the pattern ends with an escape; then the segments are those before it."""
     if not _SIGN.search(pattern):
         return (Segment(len(pattern), ((0, pattern),)),), False
     if len(pattern) > PATTERN_CHARS_MAX:

@@ -215,7 +215,7 @@ def _broken_power(base: Decimal, exponent: Decimal) -> Decimal:
     scale = max(SIGNIFICANT_DIGITS_MIN - weight, scale_of(base), scale_of(exponent), 0)
     scale = min(scale, DISPLAY_SCALE_MAX)
     digits = scale + max(weight, 0) + 30
-    # The digits before the point of the exponent of e are so many less behind it.
+    # Each digit before the point of e's exponent costs one digit behind it.
     logarithm_digits = digits + max(exponent.adjusted(), 0) + 10
     power = EXACT.multiply(ln(base, logarithm_digits), _shortened(exponent, logarithm_digits))
     return rounded(exp(power, digits), scale)

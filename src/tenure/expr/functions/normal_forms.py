@@ -1,8 +1,7 @@
 """Unicode's normal forms: normalize and is_normalized.
 
-Long texts are cut where no letter combines with what stands before it. Python puts marks that follow one
-letter in order one after the other, which takes the square of their number: more of them than `MARKS_MAX`
-are refused (54000).
+Long texts are cut before letters that never combine with a preceding one. Python sorts the marks that follow
+one letter by insertion, in quadratic time, so more than `MARKS_MAX` of them are refused (54000).
 
 Walk: `expr.functions.text_coding` lists the functions.
 """

@@ -1,6 +1,6 @@
-"""What a statement may ask of its session: who, where, which settings; and pg_typeof.
+"""Functions that read the session: current_user, current_database, settings; and pg_typeof.
 
-The session answers through the Context: facts by name (`FACTS` has what is true if it says nothing),
+The session answers through the Context: facts by name (`FACTS` has their defaults),
 settings by a callable.
 
 Walk: `expr.function_table` lists these; `sql.execution.session_facts` answers for the `FACTS`.

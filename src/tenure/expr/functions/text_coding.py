@@ -22,7 +22,7 @@ CODE_POINT_MAX = 0x10FFFF
 _NO_SPACE = str.maketrans("", "", " \t\n\r")
 _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _LINE_BYTES = 57
-"""They are 76 characters of base64, after which it goes to the next line, by RFC 2045."""
+"""They make a line of 76 characters of base64, the most that RFC 2045 allows."""
 
 
 def functions() -> Iterator[Function]:
@@ -87,7 +87,8 @@ def _from_base64(text: str) -> bytes:
 
 
 def _from_odd_base64(text: str) -> bytes:
-    """What has a '=' elsewhere than at its end: from the first one on, each four letters have fewer bytes."""
+    """Decodes text with a '=' before its end: from the first one on, groups of four letters give fewer
+    bytes."""
     kept, found = 3, bytearray()
     for start in paced(range(0, len(text), 4)):
         four = text[start : start + 4]
@@ -122,7 +123,7 @@ def _chr(code: int) -> str:
 
 
 def _in_digits(digits: str, bits: int) -> Callable[[int], str]:
-    """Negative numbers as the machine keeps them, in two's complement."""
+    """Negative numbers are written in two's complement."""
     return lambda value: format(value & (1 << bits) - 1, digits)
 
 

@@ -88,13 +88,14 @@ def _strip(text: Any, letters: Any, *, left: bool, right: bool) -> Any:
     if left:
         first = _stripped_before(slices(text), letters)
     if right and first < last:
-        # From the end to the start: each slice turned round, and the text with them.
+        # The reversed text is stripped from its start.
         last -= _stripped_before(slices(text[::-1]), letters)
     return text[first:last]
 
 
 LETTERS_MAX = 256
-"""To be stripped: Python looks for each letter of the text among all of them."""
+"""The most letters that are stripped in one call: Python compares each character of the text with all of
+them."""
 
 
 def _stripped_before(parts: Iterator[Any], letters: Any) -> int:
@@ -130,7 +131,7 @@ def _replace(text: str, sought: str, replacement: str) -> str:
 
 def _right(text: str, count: int) -> str:
     if not fits(-count, 4):
-        # What has no opposite in 32 bits cuts nothing off.
+        # The least int4 has no negative: as in PostgreSQL, nothing is cut off.
         return text
     return text[-count:] if count else ""
 

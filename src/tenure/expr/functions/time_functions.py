@@ -80,7 +80,7 @@ def _age_today(context: Context, value: datetime) -> Interval:
 
 
 def _age_of_instants(context: Context, a: datetime, b: datetime) -> Interval:
-    # Which is the later one the instants say: clocks that were set back show it with less.
+    # The instants decide which one is later: a clock that was set back may show the later one as earlier.
     local_a, local_b = local_in(a, context.zone), local_in(b, context.zone)
     return _years_between(local_b, local_a) if a >= b else negated(_years_between(local_a, local_b))
 

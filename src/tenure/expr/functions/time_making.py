@@ -91,7 +91,7 @@ _HOURS_MAX = 15
 
 
 def _zone_of_literal(name: str, session_zone: tzinfo) -> tzinfo:
-    """A zone as after a timestamp: +02 is east of Greenwich, other than where zones have names only."""
+    """Reads a zone as after a timestamp: +02 is east of Greenwich. (In AT TIME ZONE, '+02' is west of it.)"""
     if name[:1].isdecimal():
         raise InvalidParameter(f'invalid input syntax for type numeric time zone: "{name}"')
     found = _OFFSET.fullmatch(name)
@@ -195,7 +195,7 @@ def _end(add: Callable[..., Any], start: Any, end: Any, kind: str) -> Any:
 
 
 def _do_overlap(a: Any, b: Any, c: Any, d: Any) -> bool | None:
-    """Half-open periods by the standard's rules: an end that is not known may leave it open (NULL)."""
+    """Half-open periods by the standard's rules: NULL if an unknown end decides."""
     first, second = _ordered(a, b), _ordered(c, d)
     if first is None or second is None:
         return None

@@ -1,4 +1,4 @@
-"""What a time is made of: date_trunc, extract and date_part.
+"""Fields of dates and times: date_trunc, extract and date_part.
 
 extract gives numeric (seconds with six digits after the point), date_part the same as float8. A
 unit that the type does not have is refused (0A000), a word that is no unit is wrong (22023).
@@ -88,7 +88,7 @@ def _truncate_in_zone(context: Context, unit: str, at: datetime, zone: str) -> d
 
 
 def _truncated_in(unit: str, at: datetime, zone: tzinfo) -> datetime:
-    """By the clocks of the zone; up to the hour, with the offset they have at the time itself."""
+    """Truncates by the zone's local time; units up to the hour keep the offset of the instant itself."""
     local = in_zone(at, zone)
     truncated = _truncate(unit, local).replace(tzinfo=None, fold=0)
     if _unit(unit, "timestamp with time zone") in _CLOCK_UNITS:
@@ -122,7 +122,7 @@ _ONLY_EXTRACTED = ("isoyear", "epoch", "dow", "isodow", "doy", "julian")
 
 
 def _not_truncated(word: str, known: str, kind: str) -> UserError:
-    """PostgreSQL knows these words in extract only."""
+    """Units that PostgreSQL accepts in extract only."""
     if known in _ONLY_EXTRACTED:
         return InvalidParameter(f'unit "{word}" not recognized for type {kind}')
     return _unsupported(word, kind)

@@ -1,10 +1,11 @@
-"""Regular expressions that no pattern can make slow: RE2 behind PostgreSQL's syntax.
+"""Regular expressions in linear time: RE2 behind PostgreSQL's syntax.
 
-RE2 matches in time linear in the text, whatever the pattern, and within bounded memory. It prefers
-the longest match, as PostgreSQL does; where all quantifiers are of the short kind, the shortest.
+RE2 matches every pattern in time linear in the text and within bounded memory. It prefers the longest match,
+as PostgreSQL does; if all quantifiers are non-greedy, the shortest.
 
-How large the factor is depends on the pattern. Of a few atoms it is small for sure; of more it is the size
-of the program, and the product with the text's length is bounded (54000): a search cannot be stopped.
+The factor depends on the pattern. It is small for patterns of a few atoms; for others it is the size of the
+compiled program. Its product with the length of the text is bounded (54000), since a search cannot be
+interrupted.
 
 Invariant (regex-linear): no pattern makes matching take more than time linear in the text.
 
@@ -23,24 +24,24 @@ from tenure.base.interruptible import check_now
 from tenure.expr.patterns.regex_syntax import RegexOptions, Translated, translate
 
 COMPILED_MAX = 64
-"""Expressions that stay compiled: each may keep as much memory as it may take."""
+"""Compiled expressions that are cached: each may hold `MEMORY_MAX` bytes."""
 
 MEMORY_MAX = 8 << 20
 """Bytes for one compiled pattern."""
 
 PATTERN_CHARS_MAX = 1 << 16
-"""As it is given to RE2, which takes 0.3 s to see that so much is too large. More could not fit either."""
+"""The longest pattern passed to RE2, which takes 0.3 s to refuse one of this length; longer ones never
+fit."""
 
 CACHED_CHARS_MAX = 1000
-"""Longer patterns are compiled at each use, and not kept."""
+"""Longer patterns are not cached: they are compiled at each use."""
 
 SURE_POSITIONS_MAX = 8
-"""A pattern of so few atoms has an automaton that is small enough to be made: each character costs a
-nanosecond."""
+"""A pattern of so few atoms has a small automaton, with which each character costs about a nanosecond."""
 
 STEPS_MAX = 200_000_000
-"""Of others, instructions times characters: where the automaton becomes too large, RE2 takes some 6 ns for
-each. A search cannot be stopped."""
+"""The bound for other patterns, in instructions times characters: if the automaton becomes too large, RE2
+takes some 6 ns for each of them."""
 
 MATCHES_PER_CHECK = 256
 
@@ -49,11 +50,11 @@ MATCHES_PER_CHECK = 256
 class Regex:
     compiled: Any
     quick: Any
-    """The same without groups: says where a match is, not what is in it."""
+    """The same without groups: finds where a match is, but not its groups."""
     is_mixed: bool
     has_boundaries: bool
     is_sure: bool
-    """Whether finding takes little time, however long the text."""
+    """Whether searching is fast for texts of any length."""
 
     @property
     def groups(self) -> int:
@@ -76,18 +77,19 @@ class Regex:
         self._check_mixed()
         self._check_text(text)
         self._check_work(self.quick, len(text))
-        if start > len(text):  # RE2 would look at the end
+        if start > len(text):  # RE2 would search at the end of the text
             return
         last = None
         for number, found in enumerate(self._found(text, start, wants_groups=wants_groups), 1):
             if number % MATCHES_PER_CHECK == 0:
                 check_now()
-            if found.span() != last:  # RE2 tells an empty match twice that it had to look for
+            if found.span() != last:  # RE2 reports some empty matches twice
                 yield found
             last = found.span()
 
     def _found(self, text: str, start: int, *, wants_groups: bool) -> Iterator[Any]:
-        """To fill groups RE2 goes through a match without an automaton: a long one is too much of that."""
+        """To fill groups RE2 walks through a match without the automaton, which is too slow for a long
+        match."""
         if not wants_groups or not self.groups:
             yield from self.quick.finditer(text, start)
         elif len(text) * self.compiled.programsize <= STEPS_MAX:

@@ -148,12 +148,12 @@ def _substr(
 
 
 def _group(regex: Regex, part: int) -> int:
-    """Without groups, all that matched counts as the first."""
+    """Without groups, the whole match counts as the first group."""
     return 0 if part == 1 and not regex.groups else part
 
 
 def _substring(text: str, pattern: str) -> str | None:
-    """The first group, or all that matched if there is none."""
+    """The first group, or the whole match if there is none."""
     regex = compile_regex(pattern, _EXACT)
     found = regex.search(text)
     if found is None:
@@ -201,7 +201,7 @@ def _replaced(regex: Regex, text: str, replacement: str, start: int, number: int
         size += found.start() - done + len(pieces[-1])
         if size > room:
             check_length(size)
-            room = size + LARGE_BYTES  # asking costs a system call
+            room = size + LARGE_BYTES  # checking the memory costs a system call
             pieces = ["".join(pieces)]
         done = found.end()
         if number:

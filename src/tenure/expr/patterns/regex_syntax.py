@@ -65,13 +65,14 @@ class RegexOptions(NamedTuple):
 class Translated(NamedTuple):
     pattern: str
     is_shortest: bool
-    """All quantifiers are of the kind that takes as little as it can."""
+    """All quantifiers are non-greedy."""
     is_mixed: bool
-    """Some are and some are not: which text is matched then depends on rules that RE2 does not have."""
+    """Some quantifiers are greedy and some are not: PostgreSQL's rules for such patterns do not exist in
+    RE2."""
     has_boundaries: bool
     """Word boundaries: RE2 knows them for ASCII only."""
     positions: int
-    """Atoms, those repeated counted as often; letters in a row are one."""
+    """The number of atoms: repeated ones count as often as they are repeated, letters in a row as one."""
 
 
 def read_flags(flags: str) -> RegexOptions:
@@ -161,11 +162,11 @@ def literal(character: str) -> str:
 
 
 _SIGNS = "([.^$\\*+?{"
-"""What is no letter that stands for itself."""
+"""Characters with a special meaning."""
 
 
 def _times(quantifier: str) -> int:
-    """How often an atom stands in the program that is made of it."""
+    """How many copies of an atom the compiled program has."""
     return max([1, *(int(each) for each in re.findall(r"\d+", quantifier))])
 
 
@@ -214,7 +215,7 @@ class _Reader:
         return found is not None
 
     def _atom(self, depth: int) -> tuple[str, bool]:
-        """The atom or constraint that comes next, and whether it may be repeated."""
+        """The next atom or constraint, and whether it may be repeated."""
         each = self.pattern[self.at]
         self.at += 1
         match each:

@@ -65,7 +65,7 @@ class Typed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Undecided(UnknownType):
-    """The type of what its surroundings give a type: a parameter, or a literal that knows its place."""
+    """An operand whose type follows from its context: a parameter, or a literal that knows its position."""
 
     decide: Callable[[Type, str], Typed]
     """Called with the type and the context of the cast."""
@@ -108,17 +108,19 @@ def call(name: str, *arguments: Typed) -> Typed:
 
 JOINS_OF_ANY = ("||(text,anynonarray)", "||(anynonarray,text)")
 FIXED_TEXT = ("bool", "int2", "int4", "int8", "float4", "float8", "numeric", "uuid")
-"""Types whose values have one text, whatever a session's settings are."""
+"""Types whose text does not depend on the session's settings."""
 
 
 def _as_fixed_text(operand: Typed) -> Typed:
-    """What `n || ' sec'` joins: cast before, it depends on the row alone, as generated columns must."""
+    """The text of an operand of ||. With the cast written out, `n || ' sec'` depends on the row alone, as the
+    expressions of generated columns must."""
     is_fixed = operand.type.family in FIXED_TEXT and not operand.type.ref.is_array
     return cast(operand, type_of(TypeRef("text"))) if is_fixed else operand
 
 
 def given_to(function: Signature, arguments: Sequence[Typed], targets: Sequence[Type]) -> list[Typed]:
-    """The arguments as the function takes them. Where it takes any type, a parameter gets none from it."""
+    """The arguments cast to the function's types. A parameter of type "any" does not give its argument a
+    type."""
     given = []
     for at, (each, target) in enumerate(zip(arguments, targets, strict=True)):
         takes_any = function.arguments[min(at, len(function.arguments) - 1)] in ("any", "anynonarray")
@@ -155,7 +157,7 @@ def coerce(operand: Typed, target: Type, context: str = IMPLICIT) -> Typed:
 
 
 def read(node: Const, target: Type, context: str = IMPLICIT) -> Typed:
-    """What a constant without a type is as a value of this one."""
+    """The value of an untyped constant, read as this type."""
     if node.packed is None:
         return const(None, target)
     if not is_fixed(node.packed, target):
@@ -165,7 +167,7 @@ def read(node: Const, target: Type, context: str = IMPLICIT) -> Typed:
 
 
 def _folded(operand: Typed, node: Const, target: Type) -> Typed:
-    """Casts a constant once and for all; one that cannot be cast is an error only where it is reached."""
+    """Casts a constant at once. One that cannot be cast keeps its cast, and fails only if it is evaluated."""
     if asks_catalog(operand.type, target) or zoned_cast(operand.type, target, IMPLICIT) is not None:
         return Typed(Cast(node, target.ref, IMPLICIT), target)
     convert = cast_function(operand.type, target, IMPLICIT)
@@ -240,7 +242,8 @@ def coalesce(*operands: Typed) -> Typed:
 
 
 def nullif(left: Typed, right: Typed) -> Typed:
-    """The first operand as the comparison takes it: of varchar it is text, of int2 and numeric a numeric."""
+    """The first operand, cast as the comparison needs it: a varchar to text, an int2 beside a numeric to
+    numeric."""
     equal = _comparison("=", left, right)
     first, second = equal.arguments
     taken = resolve("=", [left.type, right.type])[1][0]
@@ -269,7 +272,7 @@ def in_list(operand: Typed, *items: Typed, is_negated: bool = False) -> Typed:
     kind = common_type([operand.type, *(each.type for each in items)], "IN")
     left, first = coerce(operand, kind), coerce(items[0], kind)
     equal = _comparison("=", left, first)
-    # Lists can be very long: what is of the first one's type is compared as that is.
+    # Lists can be very long: items of the first item's type share its overload.
     is_as_it_is = equal.arguments[1] is first.node
     made = [
         each.node if is_as_it_is and each.type == first.type else _comparison("=", left, each).arguments[1]

@@ -1,13 +1,13 @@
-"""Which expressions are cheap by proof: what they cost at most, for any values.
+"""Which expressions are provably cheap: an upper bound of their cost, for any values.
 
     price + $1                       200 steps: a number may have 131,072 digits
     lower(name) = $1                  62
     name LIKE $1                     NOT_CHEAP: no bound is known, or it is too large
     repeat('a', 60000)               NOT_CHEAP
 
-A step is about 40 microseconds of work at most, over inputs of some 8 kB; the caller keeps inputs that
-short. `CHEAP` is the whole list of functions; what is not on it is not cheap. A value that is longer than its
-inputs counts as often as it is longer, so that a chain of `||` cannot hand a megabyte to a cast.
+A step is about 40 microseconds of work at most, over inputs of some 8 kB; the caller bounds the inputs.
+`CHEAP` lists all cheap functions; no other function is cheap. A value that may be n times as long as the
+inputs makes the steps over it count n times, so that a chain of `||` cannot hand a megabyte to a cast.
 
 Invariant (inline-cheap): an expression that calls a function which is not on the list is not cheap.
 
@@ -44,7 +44,7 @@ from tenure.expr.tree.expressions import (
 )
 
 NOT_CHEAP = 1_000_000
-"""More steps than anybody allows."""
+"""More steps than any caller allows."""
 
 NUMERIC_STEPS = 200
 """Of arithmetic on numeric: 8 ms at its 131,072 digits. Division and remainder take seconds there."""
@@ -53,7 +53,7 @@ STRUCTURE_STEPS = 250
 """To read or write a JSON value or an array of 8 kB: 10 ms."""
 
 READING_STEPS = 90
-"""To read a number, a time or the like from 8 kB of text: 3.5 ms."""
+"""To read a number, a time or another scalar from 8 kB of text: 3.5 ms."""
 
 WRITING_STEPS = 25
 """To write a number as text, or round it: 1 ms at 131,072 digits."""
@@ -62,7 +62,7 @@ CASE_STEPS = 60
 """To change the case of 8 kB of letters that are not ASCII, one by one: 2.4 ms."""
 
 DIGITS_INPUTS = 16
-"""A number of eight bytes (1e131071) is as text as long as so many inputs."""
+"""How many inputs long the text of a number of eight bytes (1e131071) can be."""
 
 CONST_BYTES_PER_STEP = 128
 ITEMS_PER_STEP = 8
@@ -106,7 +106,7 @@ _WEIGHTY = {
 
 
 def _steps(function: Function) -> int | None:
-    """None of what is not on the list."""
+    """None for functions that are not on the list."""
     if function.id in _WEIGHTY or function.id in _LISTED:
         return _WEIGHTY.get(function.id, 1)
     kinds = set(function.arguments)
@@ -121,7 +121,7 @@ CHEAP: dict[str, int] = {each.id: steps for each in FUNCTIONS if (steps := _step
 
 _BOUNDED = (*_FIXED, "numeric")
 _OVER_BOUNDED = frozenset(each.id for each in FUNCTIONS if set(each.arguments) <= set(_BOUNDED))
-"""Their arguments do not grow with their inputs."""
+"""Functions whose arguments do not grow with the inputs."""
 _TO_BOUNDED = frozenset(each.id for each in FUNCTIONS if each.result in _BOUNDED)
 
 

@@ -7,7 +7,7 @@ A node becomes one Python function of (row, context). What can be decided before
 constants are unpacked, overloads and casts looked up, the common shapes (a column, a constant, two
 arguments) have closures of their own. Time and randomness come from the context alone.
 
-NULL: a strict function is NULL where an argument is; AND and OR have three truths.
+NULL: a strict function is NULL if an argument is; AND and OR use three-valued logic.
 
 Invariant (expr-strict): a strict function never sees NULL and answers NULL to it.
 Invariant (expr-lazy): CASE, COALESCE, AND and OR leave what they do not need unevaluated.
@@ -185,7 +185,8 @@ class _Compiler:
         return (operand if convert is None else strict(convert, [operand])), target
 
     def _logic(self, tree: And | Or) -> tuple[Evaluate, Type]:
-        # What a constant decides, PostgreSQL never asks a row about, wherever it stands.
+        # As in PostgreSQL, a constant that decides the result wins before any row is evaluated, in any
+        # position.
         ordered = sorted(tree.operands, key=_varies)
         operands = [self._condition(each) for each in ordered]
         return three_valued(operands, stop=isinstance(tree, Or)), BOOL
@@ -268,7 +269,8 @@ class _Compiler:
         return is_in
 
     def _fixed_items(self, tree: InList) -> frozenset[Datum]:
-        """The items if a set can tell: constants without NULL, of a type that Python compares right."""
+        """The items if they can be looked up in a set: constants without NULL, of a type that Python compares
+        right."""
         if not all(isinstance(each, Const) and each.packed is not None for each in tree.items):
             return frozenset()
         parts = [self.compile(each) for each in (tree.operand, *tree.items)]

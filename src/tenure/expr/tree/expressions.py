@@ -40,7 +40,7 @@ SEQUENCE_CALLS = frozenset(
 
 
 class ExpressionNode(Record, frozen=True, tag_field="node"):
-    """What all nodes have: a tag, which is stored and never changed."""
+    """The base of all nodes: each has a tag, which is stored and never changes."""
 
 
 class Const(ExpressionNode, frozen=True, tag="const"):

@@ -1,15 +1,16 @@
-"""Constants worked out before the first row, as PostgreSQL does when it plans.
+"""Constants are evaluated before the first row, as PostgreSQL does when it plans.
 
     UPDATE t SET small = 40000 WHERE false        fails (22003), although no row is changed
     CASE WHEN id < 0 THEN 1 / 0 END               fails (22012) for any ids
     CASE WHEN false THEN 1 / 0 END                does not: the branch is left out first
 
-An expression is folded from the leaves up. Constants and the statement's parameters are known; so is what an
-immutable function makes of them, and NULL wherever a strict one is given NULL. AND, OR, CASE and COALESCE
-leave out what a known part decides. Everything else varies. Folding is a check: rows evaluate the expression
-again, as plans are shared by statements with other constants (decision 0047).
+An expression is folded from the leaves up. Constants and the statement's parameters have a value; so has an
+immutable function whose arguments have values, and a strict function with a NULL argument is NULL. AND, OR,
+CASE and COALESCE do not fold operands that an earlier value makes irrelevant. Everything else varies. Folding
+is a check: rows evaluate the expression again, as plans are shared by statements with other constants
+(decision 0047).
 
-What is refused here (0A000) is left for the row that needs it: PostgreSQL would have a value.
+An error of the class 0A000 is left for the row that needs the value: PostgreSQL would have one.
 
 Walk: `sql.plans.constant_errors` keeps the expressions that `has_constants`; `sql.rows.runner` runs their
 `folds`.
@@ -54,10 +55,10 @@ _STABLE = frozenset(
         *("enum_first", "enum_last", "enum_range", "overlaps"),
     )
 )
-"""Depend on their arguments alone, but are stable in PostgreSQL, which waits for a row with them."""
+"""Functions that depend on their arguments alone, but are stable in PostgreSQL, which does not fold them."""
 _STRINGS = ("text", "varchar", "char", "name", "unknown")
 _READ_BY_SETTINGS = ("date", "time", "timestamp", "timestamptz", "interval")
-"""Their texts depend on settings in PostgreSQL: casts from and to strings are stable."""
+"""Types whose texts depend on settings in PostgreSQL: casts from and to strings are stable."""
 
 
 def has_constants(tree: Node, parameters: int) -> bool:

@@ -48,7 +48,7 @@ _POLYMORPHIC = (*_STRICT, *_LENIENT, "any", "anynonarray")
 
 
 class Signature(Protocol):
-    """What the choice between overloads depends on."""
+    """The properties of an overload that resolution reads."""
 
     @property
     def name(self) -> str: ...
@@ -64,7 +64,7 @@ S = TypeVar("S", bound=Signature)
 def resolve(name: str, given: Sequence[Type]) -> tuple[Function, tuple[Type, ...]]:
     """Returns the overload and the types that the arguments have to be cast to."""
     if any(each.ref.enum for each in given):
-        # An enum's type is of one version of its descriptor: not to be kept.
+        # An enum's type belongs to one version of its descriptor, so the choice is not cached.
         return choose(name, functions_named(name), given)
     return _resolved(name, tuple(each.ref for each in given))
 

@@ -1,9 +1,9 @@
-"""What an expression takes from the session's time zone: fixed where it is constant, found where it is not.
+"""How an expression depends on the session's time zone: constants are fixed, other dependencies are reported.
 
-    at > '2024-05-01 12:00'::timestamptz     the constant is read once, in the zone of who defines it
-    at::date                                 depends on the zone of who evaluates it: not immutable
+    at > '2024-05-01 12:00'::timestamptz     the constant is read once, in the zone of the defining session
+    at::date                                 depends on the zone of the evaluating session: not immutable
 
-Invariant (zone-fixed): what is stored of an expression means the same in every session.
+Invariant (zone-fixed): a stored expression means the same in every session.
 
 Walk: `sql.statements.ddl.definition` fixes what it stores, and refuses what depends on the zone.
 """

@@ -2,9 +2,9 @@
 
     {1,2,NULL}   {{"a b",c},{d,e}}   [1:2]={1,2}
 
-Braces, delimiters and elements come one after the other; what is wrong is said when it comes, be it the
-array's form or an element's. A backslash takes the next character as it is; NULL is one only without quotes
-and backslashes.
+Braces, delimiters and elements are read from left to right. The first fault is reported, of the array's form
+or of an element. A backslash takes the next character literally; NULL is a NULL only without quotes and
+backslashes.
 
 Lower bounds other than one are refused (0A000).
 
@@ -57,9 +57,9 @@ class _Reader:
         self.elements: list[Any] = []
         self.lows: list[int] = []
         self.sides: list[int] = []
-        """By dimension, how many members each of its arrays has; -1 as long as none has ended."""
+        """By dimension, how many members each of its arrays has; -1 until the first of them has ended."""
         self.counts: list[int] = []
-        """Of the arrays that are open."""
+        """The number of members so far, of each array that is still open."""
         self.has_fixed_depth = self.expects_delimiter = False
 
     def read(self) -> tuple[Any, ...]:
@@ -198,7 +198,7 @@ class _Reader:
         return _without_blank_end(self.text[start:end])
 
     def _sign_from(self, at: int, signs: re.Pattern[str]) -> int:
-        """Where the first of the signs stands that no backslash takes as it is; the end if there is none."""
+        """The position of the first of these characters that is not escaped; the end if there is none."""
         for _ in paced_all(count()):
             found = signs.search(self.text, at)
             if found is None:
@@ -246,7 +246,7 @@ def _unescaped(text: str) -> str:
 
 
 def _without_blank_end(text: str) -> str:
-    """A space that a backslash takes as it is stays."""
+    """Strips spaces, but not an escaped one."""
     kept = text.rstrip(_SPACE)
     backslashes = len(kept) - len(kept.rstrip("\\"))
     return text[: len(kept) + backslashes % 2]

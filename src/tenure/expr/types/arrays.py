@@ -77,7 +77,7 @@ class ArrayOf(Type):
         return "{" + str(join_all(",", [self._render_member(each, zone) for each in paced(value)])) + "}"
 
     def map(self, value: Datum, function: Callable[[Datum], Datum]) -> Datum:
-        """Applies a function to every element that is not NULL, whatever the dimensions."""
+        """Applies a function to every element that is not NULL, in all dimensions."""
         if isinstance(value, tuple):
             return tuple([self.map(each, function) for each in paced(value)])
         return None if value is None else function(value)
@@ -119,12 +119,12 @@ class ArrayOf(Type):
 
 
 _PLAIN = re.compile(r"\{[^\s{}\",\\]+(?:,[^\s{}\",\\]+)*+\}", re.ASCII)
-"""One dimension without quotes, escapes and spaces: cut at its commas, many times faster than read."""
+"""One dimension without quotes, escapes and spaces: splitting it at commas is much faster than parsing."""
 _UNPLAIN = re.compile(r"[\s{}\"\\]", re.ASCII)
 
 
 def _plain_parts(text: str) -> list[str] | None:
-    """The elements of a text as `_PLAIN` describes; None of another one."""
+    """The elements of a text that matches `_PLAIN`; None for another text."""
     if len(text) <= SLICE:
         return text[1:-1].split(",") if _PLAIN.fullmatch(text) else None
     inside = text[1:-1]

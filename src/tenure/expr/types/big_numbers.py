@@ -1,8 +1,7 @@
-"""Numbers of very many digits: conversions, exponentials and logarithms that take little time or can be
-stopped.
+"""Numbers of very many digits: conversions, exponentials and logarithms that are fast or can be interrupted.
 
-Python's conversion between `int` and `Decimal` takes the square of the digits, half a second at 131,072 of
-them; its exp and ln take seconds at a few thousand. All of these hold the interpreter until they are done.
+Python's conversion between `int` and `Decimal` is quadratic: it takes half a second for 131,072 digits. Its
+exp and ln take seconds for a few thousand digits. None of them releases the GIL.
 
     whole, decimal_of   by halves: multiplication is fast
     exp                 of value / 2^k by its series, squared k times
@@ -20,17 +19,17 @@ from math import isqrt
 from tenure.base.interruptible import check_now
 
 EXACT = Context(prec=400_000, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
-"""Twice the digits of the greatest numeric: what is computed in it is exact unless it is a quotient."""
+"""Twice the digits of the greatest numeric: all results but quotients are exact in it."""
 
 DIGITS_AT_ONCE = 2_000
 BITS_AT_ONCE = 6_000
-"""Converted by Python in one go, within some 50 microseconds."""
+"""The digits that Python converts at once, in some 50 microseconds."""
 
 PLAIN_DIGITS_MAX = 600
-"""Up to which Python's own exp and ln take a millisecond."""
+"""The digits up to which Python's own exp and ln take at most a millisecond."""
 
 NEAR_ONE = -20
-"""The weight of what is beyond one below which ln has a series of its own: Python's would take seconds."""
+"""Below this weight of (value - 1), ln uses its own series: Python's ln would take seconds."""
 
 
 def whole(value: Decimal) -> int:

@@ -53,7 +53,7 @@ def can_cast(source: Type, target: Type, context: str) -> bool:
 
 
 def cast_function(source: Type, target: Type, context: str) -> Convert | None:
-    """Returns what casts a value that is not NULL; None if nothing has to be done.
+    """Returns the function that casts a value that is not NULL; None if the value stays as it is.
 
     Raises CannotCast (42846) if there is no such cast in this context.
     """
@@ -67,7 +67,7 @@ def cast_function(source: Type, target: Type, context: str) -> Convert | None:
 
 
 def zoned_cast(source: Type, target: Type, context: str) -> ZonedConvert | None:
-    """Returns what casts by the session's time zone; None where the zone does not matter."""
+    """Returns the function that casts by the session's time zone; None if the zone does not matter."""
     if not can_cast(source, target, context):
         return None
     convert = _zoned_family_cast(source, target)
@@ -103,12 +103,12 @@ def is_fixed(text: str, target: Type) -> bool:
         return True
     if any(word.lower() not in _PLAIN_WORDS for word in _WORD.findall(text)):
         _check_spoken(text, target)
-        return False  # an abbreviation, of which each place has its own
+        return False  # an abbreviation, which depends on the session's place
     return bool(target.parse_in(text, UTC) == target.parse_in(text, _ELSEWHERE))
 
 
 def _check_spoken(text: str, target: Type) -> None:
-    """Raises if a literal with abbreviations cannot be read anywhere, not even where they are known."""
+    """Raises if a literal with abbreviations of time zones cannot be read in any zone."""
     try:
         target.parse_in(text, UTC)
     except UserError as error:

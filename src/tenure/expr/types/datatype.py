@@ -29,7 +29,7 @@ from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.kv.encoding import Value
 
 Datum = Any
-"""A value in Python: what it is depends on the type, so the type checker cannot say."""
+"""A value in Python. Its Python type depends on the SQL type, so the type checker cannot check it."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Type:
         return self.ref.name
 
     def accept(self, value: Datum) -> Datum:
-        """Returns the value as a column of this type holds it. Raises if it cannot."""
+        """Returns the value as a column of this type stores it. Raises if the type cannot hold it."""
         return None if value is None else self._accept(value)
 
     def truncate(self, value: Datum) -> Datum:
@@ -93,7 +93,7 @@ class Type:
         return None if packed is None else self._unpack(packed)
 
     def parse(self, text: str) -> Datum:
-        """Raises InvalidText, or what else PostgreSQL says, if it is no value of this type."""
+        """Raises InvalidText, or another error as in PostgreSQL, if the text is no value of this type."""
         raise NotImplementedError
 
     def parse_all(self, texts: Sequence[str]) -> Sequence[Datum]:

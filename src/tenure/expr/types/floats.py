@@ -46,7 +46,7 @@ class FloatType(Type):
 
     @property
     def key_is_exact(self) -> bool:
-        """A key does not know -0 from 0."""
+        """A key does not tell -0 from 0."""
         return False
 
     def comparable(self, value: float) -> Any:

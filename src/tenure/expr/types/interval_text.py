@@ -21,9 +21,9 @@ from tenure.expr.types.time_fields import SPECIAL, TIME, WORD, ZONE, BadField, B
 from tenure.expr.types.time_words import ENDLESS, WORDS, span_unit
 
 ROOM = 256
-"""As much as PostgreSQL takes apart."""
+"""The longest text that PostgreSQL takes apart."""
 AMOUNT_MAX = 1e15
-"""Of numbers in ISO 8601's style."""
+"""The greatest number in ISO 8601's style."""
 
 _MICROS = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
 _YEARS = {"year": 1, "decade": 10, "century": 100, "millennium": 1000}

@@ -1,8 +1,7 @@
-"""What is wrong with a text that should be JSON: the first fault from left to right, as PostgreSQL words it.
+"""The first fault of a text that is not JSON, from left to right, in PostgreSQL's words.
 
-Texts that are right are read by Python's own decoder, which is fast but complains in words of its own; only
-what it or the checks after it refuse comes here. jsonb reads what escapes stand for; json only looks at
-their form.
+Python's decoder reads valid texts; it is fast, but its messages differ from PostgreSQL's. Only texts that it,
+or a check after it, refuses come here. jsonb decodes escapes; json only checks their form.
 
 Walk: `expr.types.json_values` calls `fault`.
 """
@@ -137,7 +136,7 @@ def _string_end(text: str, start: int, reads_escapes: bool) -> int:
 
 
 def _escape_end(text: str, start: int, at: int, reads_escapes: bool, high: bool) -> tuple[int, bool]:
-    """Where it ends, and whether it is the first half of a pair; `high`: whether such a half came before."""
+    """The end of the escape, and whether it is a high surrogate; `high`: whether one came just before."""
     letter = text[at : at + 1]
     if not letter:
         raise _invalid(text[start:])

@@ -1,5 +1,4 @@
-"""Reading JSON: short texts by Python's decoder in one go, long ones piece by piece, so that it can be
-stopped.
+"""Reading JSON: short texts by Python's decoder at once, long ones piece by piece, so that a cancel is heard.
 
     [1, 2, {"a": 3}, ... ]      as many members as a slice holds are read at once, if it can be cut behind one
     ["aaaaaa ...", 1]           a member that is longer than a slice is read by itself: an array or an object
@@ -22,10 +21,10 @@ from tenure.base.interruptible import check_now, paced_all
 from tenure.expr.types.text_slices import SLICE
 
 DEPTH_MAX = 500
-"""Of arrays and objects that are longer than a slice, within each other: clear of Python's limit."""
+"""Nesting of arrays and objects that are longer than a slice: well below Python's recursion limit."""
 
 FIRST_CHARS = 1000
-"""Of a member that is read by itself: most are no longer."""
+"""The length that is tried first for a member that is read by itself: most members are no longer."""
 
 _BLANK = re.compile(r"[ \t\n\r]*+")
 _SCALAR = re.compile(r"[^ \t\n\r,\]}]*+")
@@ -33,14 +32,14 @@ _IN_STRING = re.compile(r'["\\\x00-\x1f]')
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|\\u.{4}|\\.", re.DOTALL)
 _STRUCTURE = re.compile(r'["\[\]{}]')
 _ENDINGS = (",", "},", "],")
-"""Behind the last of which a slice is tried to be cut."""
+"""A slice is cut behind the last occurrence of one of these; the longest one that works is used."""
 _CLOSED = {"[": "]", "{": "}"}
 
 Pairs = list[tuple[str, Any]]
 
 
 class Reader:
-    """What a decoder of Python's reads, with the same hooks: object_pairs_hook and the others."""
+    """Reads as Python's decoder does, with the same hooks: object_pairs_hook and the others."""
 
     def __init__(self, decoder: json.JSONDecoder) -> None:
         self._decoder = decoder
@@ -73,7 +72,7 @@ class Reader:
         return self._array(text, at, depth) if first == "[" else self._members(text, at, depth)
 
     def _short(self, text: str, at: int) -> tuple[Any, int] | None:
-        """What ends within a slice; None of what does not, or is wrong."""
+        """The value if it ends within a slice; None if it does not, or is invalid."""
         check_now()
         for size in (FIRST_CHARS, SLICE):
             try:
@@ -151,7 +150,7 @@ class Reader:
 
 
 def _sign(text: str, at: int, signs: str) -> tuple[str, int]:
-    """The sign that comes next, and where the text goes on behind it."""
+    """The next character that is no space, and the position after it."""
     at = after_blank(text, at)
     sign = text[at : at + 1]
     if not sign or sign not in signs:
@@ -199,11 +198,11 @@ def _string_parts(text: str, at: int, end: int) -> Iterator[str]:
 
 
 def _safe_cut(text: str, start: int, at: int) -> int:
-    """A place not far before `at` that is inside of no escape, nor between two of them."""
+    """A position shortly before `at` that is neither inside an escape nor between two surrogates."""
     for cut in range(at, max(start, at - 1000), -1):
         if "\\" not in text[cut - 12 : cut + 1]:
             return cut
-    # Escape follows escape: from the start, one by one.
+    # There are only escapes: they are counted from the start, one by one.
     cut = start
     while cut < at:
         found = _ESCAPE.match(text, cut)
@@ -212,7 +211,7 @@ def _safe_cut(text: str, start: int, at: int) -> int:
 
 
 def value_end(text: str, at: int) -> int:
-    """Where a value ends that begins there, in a text that is right."""
+    """The end of the value that begins there, in a valid text."""
     if text[at] == '"':
         return string_end(text, at)
     if text[at] not in "[{":

@@ -1,4 +1,4 @@
-"""json, which keeps its text, and jsonb, which keeps its meaning.
+"""json, which keeps its text, and jsonb, which is stored parsed.
 
     Json    the text as it was written, spaces, order and doubles included; no order, no equality
     Jsonb   null, bool, Decimal, str, tuple, or JsonObject: keys once each (the last one counts), the
@@ -168,7 +168,8 @@ _PLAIN = Reader(json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=
 
 def _read_json(text: str, reader: Reader, *, reads_escapes: bool = True) -> Any:
     if len(text) > LARGE_BYTES // 64:
-        # A member takes some ten times as much as its text: a number, a name and a value, a place in a list.
+        # A member needs some ten times the memory of its text: an object for the value, its name, a list
+        # entry.
         charge_elements(2 * sum(map(text.count, ",:[{")))
     try:
         return reader.read(text)

@@ -21,24 +21,24 @@ from tenure.expr.types.big_numbers import EXACT, decimal_of
 from tenure.expr.types.datatype import Datum, Type
 
 DIGITS_BEFORE_MAX, SCALE_MAX = 131_072, 16_383
-"""Of PostgreSQL's numeric format, before and after the point."""
+"""The limits of PostgreSQL's numeric format, before and after the point."""
 
 EXPONENT_MAX = 2**30 - 1
-"""As far as it reads exponents."""
+"""The greatest exponent that PostgreSQL reads."""
 
 SPACE = " \t\n\v\f\r"
 INT_NAMES = {2: "smallint", 4: "integer", 8: "bigint"}
 _SURE_DIGITS = {2: 4, 4: 9, 8: 18}
-"""By size: so many digits are never too many."""
+"""By size in bytes: a number of so many digits always fits."""
 _DIGITS = r"[0-9]++(?:_[0-9]++)*+"
 _WHOLE = re.compile(
     r"0[xX](?:_?[0-9a-fA-F]++)++|0[oO](?:_?[0-7]++)++|0[bB](?:_?[01]++)++"
     rf"|{_DIGITS}"
 )
 WHOLE_DIGITS_MAX = 4_000
-"""Of what may be an int; no type holds more."""
+"""The digits of an integer that are read; no integer type holds so many."""
 NUMERIC_DIGITS_MAX = {16: 110_000, 8: 146_000, 2: 436_000, 10: WHOLE_DIGITS_MAX}
-"""Of what may be a numeric, by the radix."""
+"""The digits of a numeric that are read, by radix."""
 UNDERSCORED_CHARS_MAX = 1 << 20
 """A number with underscores that is longer has more digits than any type."""
 _LEADING = re.compile(rf"[+-]?(?:{_WHOLE.pattern})?")
@@ -232,7 +232,8 @@ def _decimal(text: str) -> Decimal:
 
 
 def _has_endless_exponent(text: str) -> bool:
-    """Whether its digits alone are refused, whatever follows them."""
+    """Whether the exponent is out of range already by its digits: the text behind them does not matter
+    then."""
     exponent = text.lower().partition("e")[2].lstrip("+-").replace("_", "").lstrip("0")
     return len(exponent) > 10 or int(exponent or 0) > EXPONENT_MAX
 
@@ -242,7 +243,8 @@ def numeric_text(value: Decimal) -> str:
 
 
 def tidy(value: Decimal) -> Decimal:
-    """Returns it as PostgreSQL keeps it: scale not negative, no negative zero, within the format's range."""
+    """Returns the value as PostgreSQL keeps it: no negative scale, no negative zero, within the format's
+    range."""
     if not value.is_finite():
         return Decimal("NaN") if value.is_nan() else value
     exponent = int(value.as_tuple().exponent)

@@ -156,7 +156,7 @@ def _cut_spaces(value: str, length: int | None, name: str) -> str:
 
 @dataclass(frozen=True)
 class UnknownType(Type):
-    """Of a literal in quotes, or NULL, whose type follows from where it stands."""
+    """The type of a quoted literal, or NULL, before its context gives it one."""
 
     category = "X"
     has_order = False

@@ -43,7 +43,7 @@ class OidType(Type):
 
     def parse(self, text: str) -> int:
         stripped = text.strip()
-        # As C reads it: a zero in front makes it octal.
+        # As C's strtoul reads it: a leading zero makes it octal.
         octal = _OCTAL.fullmatch(stripped)
         value = whole_number(f"{octal[1]}0o{octal[2]}" if octal else stripped)
         if value is None or "_" in text or stripped[1:2] in ("o", "O", "b", "B"):
@@ -148,7 +148,7 @@ class RegType(Type):
         return value.oid
 
     def parse(self, text: str) -> Reg:
-        """A number or "-"; what else it may be, only the catalog knows."""
+        """Reads a number or "-"; names need the catalog, and are read by the Context."""
         if text == "-":
             return Reg(0, "-")
         oid = whole_number(text)
@@ -245,7 +245,7 @@ TYPE_OIDS = {
     **{"regtype": (2206, 2211), "void": (2278, 0), "uuid": (2950, 2951), "jsonb": (3802, 3807)},
     **{"regrole": (4096, 4097), "regnamespace": (4089, 4090), "regcollation": (4191, 4192)},
 }
-"""PostgreSQL's numbers of each type and of its array: clients know them by heart."""
+"""PostgreSQL's oids of each type and of its array type: clients have them built in."""
 
 ENUM_OIDS_FROM, ENUM_ARRAY_OIDS_FROM = 100_000, 1_000_100_000
 """An enum's number, and that of its array, is its descriptor's id above these."""

@@ -1,8 +1,8 @@
-"""Long texts in slices: what Python does in one go, done so that it can be stopped.
+"""Long texts in slices: work that Python does in one call, done so that it can be interrupted.
 
-A call of Python's own (str.split, re.sub, json) holds the interpreter until it is done: on 64 Mi characters
-that is seconds, in which no other client is served and no cancel heard. Here such work goes slice by slice,
-with a `check_now` after each; a text of one slice is given to Python as it is.
+A built-in call (str.split, re.sub, json) holds the GIL until it is done: on 64 Mi characters it takes
+seconds, in which no other client is served and no cancel is heard. Here such work goes slice by slice, with a
+`check_now` after each. A text of one slice is passed to Python as a whole.
 
 Walk: functions of texts, bytes, arrays and JSON call these.
 """
@@ -66,7 +66,7 @@ def count(text: str, sought: str) -> int:
 def _cut(text: str, separator: str) -> Iterator[list[str]]:
     """The parts of slice after slice: the last of one and the first of the next are one part.
 
-    What might be the beginning of a separator at the end of a slice is left to the next one.
+    If a slice ends with what may be the beginning of a separator, that is left to the next slice.
     """
     size = max(SLICE, 4 * len(separator))
     at = 0

@@ -1,11 +1,11 @@
-"""What the fields of a day and a time say: each fills parts, and no part may be filled twice.
+"""The fields of a day and a time: each field fills parts of a moment, and no part may be filled twice.
 
     2024-02-29    year, month, day           20240229   the same
     2/29/24       month, day, short year     2024.060   year, day of the year
     12:34:56.7    the time                   123456.7   the same, where a day is known
 
-Numbers are taken by their length and by what is known already, in PostgreSQL's order "MDY". Whether the parts
-make a day is decided when all are known.
+The meaning of a number follows from its length and from the parts that are filled already, in PostgreSQL's
+order "MDY". Whether the parts make a valid day is checked at the end.
 
 Walk: `expr.types.time_text` fills a `Moment` field by field; `expr.types.interval_text` asks `clock` and
 `fraction`.
@@ -69,7 +69,7 @@ def micros(text: str) -> int:
 
 
 def clock(text: str) -> ClockTime:
-    """hh:mm, hh:mm:ss.f or mm:ss.f; whether the hours make sense is the caller's to say."""
+    """hh:mm, hh:mm:ss.f or mm:ss.f; the caller checks the range of the hours."""
     hours, _, rest = text.partition(":")
     if not hours.isdigit():
         raise BadFormat
@@ -210,7 +210,7 @@ class Moment:
             raise BadField
         self.is_julian = True
         ordinal = value - JULIAN_OF_ORDINAL_0
-        # Days that Python does not have are told by their year alone.
+        # Days that Python's date cannot hold get a year out of range, which is refused later.
         day = date.fromordinal(ordinal) if 0 < ordinal <= date.max.toordinal() else None
         self.year, self.month, self.day = (
             (day.year, day.month, day.day) if day else (0 if ordinal <= 0 else 10_000, 1, 1)

@@ -17,7 +17,7 @@ from tenure.expr.types.time_words import WORDS
 
 NUMBER, DATE, TIME, ZONE, WORD, SPECIAL = "number", "date", "time", "zone", "word", "special"
 FIELDS_MAX = 25
-"""PostgreSQL's; so are the rooms that callers give."""
+"""PostgreSQL's limit; the callers' limits of the length are PostgreSQL's, too."""
 
 _FIELD = re.compile(
     r"""[\s!"#$%&'()*,/:;<=>?@\[\\\]^_`{|}~]*+(?:
@@ -32,15 +32,15 @@ _FIELD = re.compile(
 
 
 class BadFormat(Exception):
-    """The text is none of the type."""
+    """The text is no value of the type."""
 
 
 class BadField(Exception):
-    """A field of it is beyond its range."""
+    """A field is out of its range."""
 
 
 class BadZoneOffset(Exception):
-    """The offset from UTC is."""
+    """The offset from UTC is out of its range."""
 
 
 class TimeField(NamedTuple):
@@ -49,7 +49,7 @@ class TimeField(NamedTuple):
 
 
 def cut(text: str, room: int) -> list[TimeField]:
-    """Raises BadFormat for what no field begins with, and for more than there is room for."""
+    """Raises BadFormat for a character that no field begins with, and for text that is too long."""
     fields: list[TimeField] = []
     at = 0
     while at < len(text):

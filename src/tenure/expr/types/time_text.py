@@ -57,7 +57,7 @@ from tenure.expr.types.zones import abbreviated, from_spoken, from_zone, zone_of
 
 YEAR_MAX = 9999
 ROOM = 129
-"""As much as PostgreSQL takes apart."""
+"""The longest text that PostgreSQL takes apart."""
 
 HOUR_MAX = 2**31 - 1
 
@@ -68,7 +68,7 @@ _ISO = re.compile(
 
 
 class Reading(Moment):
-    """What was read."""
+    """A day, a time or both, as read from a text."""
 
     def __init__(self, text: str, kind: str, session_zone: tzinfo) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class Reading(Moment):
 
 
 def read_iso(text: str) -> datetime | None:
-    """Reads the form that programs write, a hundred times for once of any other; None if it is not that."""
+    """Reads ISO 8601, which nearly all programs write; None if the text is anything else."""
     if not _ISO.fullmatch(text) or text.startswith(("0001", "9999")):
         # Near the ends of the calendar, an offset may lead out of it.
         return None
@@ -140,10 +140,10 @@ def read(text: str, *, kind: str, zone: tzinfo = UTC) -> Reading:
 
 
 class _Reader:
-    """What days and times of day have in common."""
+    """The common part of reading days and times of day."""
 
     assumed = 0
-    """Parts that are taken for known when a number is read."""
+    """Parts that count as filled when a number is read."""
 
     def __init__(self, reading: Reading, fields: list[TimeField]) -> None:
         self.reading = reading
@@ -192,7 +192,7 @@ class _Reader:
         self.reading.prefix = ""
 
     def _prefixed(self, text: str) -> int:
-        """A number whose meaning the word before it says."""
+        """A number whose meaning the word before it gives."""
         reading, prefix = self.reading, self.reading.prefix
         _, rest = whole(text)
         if rest and rest[0] != ".":
@@ -258,7 +258,7 @@ class _Reader:
         return ZONE | SUMMER if word in SUMMER_WORDS else ZONE
 
     def _check_zone(self) -> None:
-        """Summer time is added to an abbreviation or an offset, not to a place."""
+        """DST adds an hour to an abbreviation or an offset, but not to a place."""
         known = self.reading.known
         if known & SHIFT and (self.reading.zone is not None or not known & ZONE):
             raise BadFormat

@@ -39,7 +39,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "t": (CLOCK, "t"),
     "dst": (SUMMER_TIME, "dst"),
 }
-"""By word: of what kind it is, and what it says."""
+"""By word: its kind and its value."""
 
 _SPAN_WORDS = {
     "microsecond": "usecond us usec useconds usecs microsecon",
@@ -59,7 +59,7 @@ _SPAN_WORDS = {
 }
 _SPANS = {word: unit for unit, words in _SPAN_WORDS.items() for word in words.split()}
 _LENGTH = 10
-"""Of the words of intervals, no more is looked at."""
+"""Only so many letters of a word of an interval are compared."""
 
 
 def span_unit(word: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Types by name: from SQL's words to data to what gives the data meaning.
+"""Types by name: from SQL's words to a `TypeRef`, and from that to the `Type` that works with its values.
 
     parse_type_name("character varying(10)[]")  TypeRef("varchar", (10,), is_array=True)
     type_of(ref)                                ArrayOf(VarcharType(10))

@@ -23,11 +23,11 @@ def check_length(size: int) -> None:
 
 
 ELEMENT_BYTES = 64
-"""What an element of an array takes, with its place; a number of JSON takes twice as much."""
+"""The bytes of an array's element with its list entry; a number of JSON takes twice as much."""
 
 
 def charge_elements(count: int) -> None:
-    """Before so many values are made of one text. Raises OutOfMemory."""
+    """Called before so many values are made of one text. Raises OutOfMemory."""
     if count * ELEMENT_BYTES > LARGE_BYTES:
         charge_value(count * ELEMENT_BYTES)
 

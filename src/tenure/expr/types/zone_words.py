@@ -127,7 +127,7 @@ def _seconds(offset: str) -> int:
 
 STANDARD, SUMMER = _offsets(_STANDARD), _offsets(_SUMMER)
 EVERYWHERE = frozenset(("gmt", "uct", "ut", "utc", "z", "zulu"))
-"""They mean the same to every place."""
+"""Abbreviations that mean the same everywhere."""
 LOCAL = frozenset(_ELSEWHERE.split())
-"""Others that some place has or had, by IANA's data: they are known only where a session is there."""
+"""Other abbreviations of some place in IANA's data: valid only in a session whose zone is that place."""
 PLACES = {word: place for place, *words in map(str.split, _PLACES.strip().splitlines()) for word in words}

@@ -1,4 +1,4 @@
-"""Time zones: by name, and between an instant and what the clocks of a zone show.
+"""Time zones: by name, and conversion between an instant and a zone's local time.
 
     Europe/Berlin   IANA's, in any case of letters
     CET, EST        a fixed offset
@@ -34,8 +34,8 @@ _HOURS_MAX = 24 * 7 - 1
 def zone_named(name: str, at: tzinfo = UTC) -> tzinfo:
     """Raises InvalidParameter (22023) if no zone has the name.
 
-    An abbreviation that means something of its own to a session `at` a place is refused: values that are kept
-    must not depend on who made them.
+    An abbreviation with another meaning in the session's zone `at` is refused: stored values must not depend
+    on the session that made them.
     """
     word = name.lower()
     if at is not UTC and word in _spoken(at) and abbreviated(word, at) != abbreviated(word):
@@ -46,7 +46,7 @@ def zone_named(name: str, at: tzinfo = UTC) -> tzinfo:
 
 
 def abbreviated(word: str, at: tzinfo = UTC) -> tzinfo | None:
-    """The zone that an abbreviation in small letters stands for; clocks `at` a place have their own."""
+    """The zone of an abbreviation in small letters; the place `at` may give it its own meaning."""
     if at is not UTC and (uses := _spoken(at).get(word)):
         return _ahead(uses[0][1]) if len({seconds for _, seconds in uses}) == 1 else at
     seconds = STANDARD.get(word, SUMMER.get(word))
@@ -73,7 +73,8 @@ def _spoken(zone: tzinfo) -> dict[str, list[tuple[datetime, int]]]:
 
 
 def from_spoken(local: datetime, zone: tzinfo, word: str) -> datetime:
-    """The instant of a time with an abbreviation: by what that stood for then, or last, or first."""
+    """The instant of a time with an abbreviation: by its offset at that time, else the last before, else the
+    first."""
     uses = _spoken(zone).get(word)
     instant = from_zone(local, zone)
     if not uses or (instant.astimezone(zone).tzname() or "").lower() == word:
