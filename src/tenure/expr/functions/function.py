@@ -60,7 +60,7 @@ class Context:
     clock_micros: Callable[[], int] | None = None
     """Reads the clock, for clock_timestamp(); without it, the statement's time is used."""
     given: Sequence[Datum] = ()
-    """The values of `Given` nodes, by number."""
+    """The values of `ContextValue` nodes, by number."""
     nested: Sequence[Callable[..., Datum]] = ()
     """The callables that answer `Nested` nodes, by number: called with this Context and the arguments."""
     zone: tzinfo = UTC

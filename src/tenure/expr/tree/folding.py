@@ -62,7 +62,7 @@ _READ_BY_SETTINGS = ("date", "time", "timestamp", "timestamptz", "interval")
 
 
 def has_constants(tree: Node, parameters: int) -> bool:
-    """Whether there is something to fold; `parameters` is how many Given numbers are the statement's own."""
+    """Whether there is something to fold; `parameters` is how many context values are the statement's own."""
     return any(
         all(_is_known(each, parameters) for each in children(node)) and not _is_leaf(node)
         for node in nodes(tree)

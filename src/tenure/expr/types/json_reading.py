@@ -32,7 +32,7 @@ _IN_STRING = re.compile(r'["\\\x00-\x1f]')
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|\\u.{4}|\\.", re.DOTALL)
 _STRUCTURE = re.compile(r'["\[\]{}]')
 _ENDINGS = (",", "},", "],")
-"""A slice is cut behind the last occurrence of one of these; the longest one that works is used."""
+"""A slice is cut behind the last occurrence of one of these, tried in this order."""
 _CLOSED = {"[": "]", "{": "}"}
 
 Pairs = list[tuple[str, Any]]

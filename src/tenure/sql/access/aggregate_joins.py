@@ -7,12 +7,13 @@
         Scan(l)
         Aggregate(m.part; avg(m.quantity))
 
-Run for each outer row, such a subquery reads its table each time. So this is done where no index leads to
-the rows of one group. Where one does, looking them up is better for few outer rows: of a select list, which a
-LIMIT may cut, and of a filter whose own rows are read by key. For a filter of many rows it is a join, too.
+Run for each outer row, such a subquery reads its table each time. So it becomes a join if no index leads to
+the rows of one group. If an index does, lookups are better for few outer rows: in a select list, which a
+LIMIT may cut, and in a filter whose own rows are read by key. In a filter over many rows it becomes a join,
+too.
 
-An outer row without a group finds NULL, as the aggregate of no rows is, or 0 of a count. Groups that no
-outer row asks for are computed as well: so only aggregates that cannot fail are moved.
+An outer row without a group gets NULL, or 0 for a count, as from an aggregate over no rows. Groups without an
+outer row are computed as well, so only aggregates that cannot fail are moved.
 
 Walk: `sql.access.planner` calls `aggregates_joined` before it moves conditions.
 """
@@ -57,7 +58,8 @@ from tenure.sql.plans.trees import (
 INT8 = type_of(TypeRef("int8"))
 COUNT = "count"
 CANNOT_FAIL = (COUNT, "min", "max", "bool_and", "bool_or", "every", "any_value")
-"""Of arguments of any type; sums and averages are moved where their type has room for all of them."""
+"""Aggregates that cannot fail, for arguments of any type. Sums and averages cannot for the types of
+`WIDE`."""
 
 WIDE = ("int2", "int4", "int8", "numeric")
 """Types whose sums are wider than they are."""
@@ -66,7 +68,7 @@ WIDE = ("int2", "int4", "int8", "numeric")
 def aggregates_joined(plan: Plan, query: Query, is_few: Callable[[Plan], bool]) -> Plan:
     """Turns scalar subqueries of filters and select lists that aggregate by outer values into joins.
 
-    `is_few` says of a plan whether it gives few rows, as far as can be told.
+    `is_few` estimates whether a plan gives few rows.
     """
     plan = with_inputs(plan, [aggregates_joined(each, query, is_few) for each in inputs(plan)])
     if not isinstance(plan, Filter | Project):
@@ -94,7 +96,7 @@ def aggregates_joined(plan: Plan, query: Query, is_few: Callable[[Plan], bool]) 
 
 
 def _asked(plan: Plan) -> list[Nested]:
-    """Each once: nodes that hold constants of arrays have no hash, so they are compared."""
+    """Each node once. They are compared, not hashed: nodes with array constants have no hash."""
     found: list[Nested] = []
     for node in (node for tree in expressions(plan) for node in nodes(tree)):
         if isinstance(node, Nested) and node not in found:
@@ -105,9 +107,9 @@ def _asked(plan: Plan) -> list[Nested]:
 class _Grouped(NamedTuple):
     plan: Aggregate
     condition: Node
-    """Of the join: over the outer row followed by the group's."""
+    """The join's condition, over the outer row followed by the group's row."""
     value: Node
-    """What the subquery gives, over both."""
+    """The subquery's value, over both rows."""
     is_indexed: bool
     """Whether an index leads to the rows of one group."""
 
@@ -127,12 +129,12 @@ def _grouped(subquery: Subquery, asked: Nested, width: int) -> _Grouped | None:
 
 
 class _Inner(NamedTuple):
-    """What is aggregated, without its ties to the outer row."""
+    """The input of the aggregate, without its conditions on the outer row."""
 
     source: Plan
     ties: list[Node]
     keys: list[ColumnRef]
-    """The column that each tie fixes."""
+    """The column that each of these conditions fixes."""
 
 
 def _inner(plan: Plan, takes: set[int]) -> _Inner | None:

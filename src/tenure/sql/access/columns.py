@@ -1,4 +1,4 @@
-"""Only the columns that somebody needs: scans give no others, and what stands above is renumbered.
+"""Column pruning: scans give only the columns that are needed, and the nodes above are renumbered.
 
     pruned(plan, {1, 3})     a plan with fewer outputs, and where each old one that is left now stands
 
@@ -97,7 +97,7 @@ def _project(plan: Project, needed: set[int]) -> tuple[Plan, Places]:
     outputs = tuple(plan.outputs[old] for old in kept)
     picked = [node.column for node in made if isinstance(node, ColumnRef)]
     if isinstance(below, Project) and len(made) == len(picked) and sorted(picked) == _all_of(below):
-        # Two in a row, of which the upper one only arranges: one is enough.
+        # Of two projections in a row, the upper one only reorders columns: they become one.
         made, below = tuple(below.expressions[place] for place in picked), below.input
         picked = [node.column for node in made if isinstance(node, ColumnRef)]
     if outputs == below.outputs and picked == _all_of(below) == list(range(len(made))):
@@ -151,7 +151,7 @@ def _keys(keys: Sequence[SortKey], places: Places) -> tuple[SortKey, ...]:
 
 
 def _aggregate(plan: Aggregate, needed: set[int]) -> tuple[Plan, Places]:
-    """Keys stay, as they make the groups; calls that nobody asks for go."""
+    """Keys stay, as they make the groups; unused calls are removed."""
     keys, end = len(plan.keys), len(plan.keys) + len(plan.calls)
     kept = _kept(place for place in range(len(plan.outputs)) if not keys <= place < end or place in needed)
     calls = [plan.calls[old - keys] for old in kept if keys <= old < end]

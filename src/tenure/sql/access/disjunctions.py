@@ -1,4 +1,4 @@
-"""What an OR of ANDs has to say before it is asked as a whole.
+"""Conditions that follow from an OR of ANDs and can be checked before it.
 
     (a = b AND x) OR (a = b AND y)                    a = b AND (x OR y): the join has its equality
     (l.n = 1 AND r.m = 2) OR (l.n = 3 AND r.m = 4)    implies l.n = 1 OR l.n = 3, of the left rows alone
@@ -27,7 +27,8 @@ def factored(tree: Node) -> list[Node]:
 
 
 def implied(tree: Node, is_of_side: Callable[[Node], bool]) -> Node | None:
-    """What a disjunction says about one side of a join alone; None if one alternative says nothing."""
+    """The condition that a disjunction implies for one side of a join; None if an alternative implies
+    none."""
     if not isinstance(tree, Or) or has_nested(tree) or is_volatile(tree):
         return None
     parts = [[part for part in conjuncts(each) if is_of_side(part)] for each in tree.operands]

@@ -1,13 +1,13 @@
-"""Conditions moved down to where the rows come from.
+"""Conditions are pushed down to the scans and joins.
 
     Filter(#1 = #3 AND #0 > 5 AND #4 = 'x')         Join(#1 = #3)
       Join                                   ──►      Scan(a, condition #0 > 5)
         Scan(a)                                       Scan(b, condition #2 = 'x')
         Scan(b)
 
-A condition passes a node if the node treats the rows that satisfy it and those that do not apart:
-not a Limit, not the side of an outer join that is filled with NULLs, not a volatile one anything.
-A projection lets pass what asks for its plain columns only, so nothing is computed twice.
+A condition passes a node if the node treats each row independently of the others: it passes no Limit, and
+does not enter the nullable side of an outer join. A volatile condition passes nothing. A condition passes a
+projection if it reads plain columns only, so nothing is computed twice.
 
 Walk: `sql.access.planner` calls `pushed` first.
 """
@@ -50,7 +50,8 @@ def pushed(plan: Plan, conditions: Sequence[Node] = ()) -> Plan:
             done, left_over = _into_join(plan, moving)
             staying += left_over
         case Aggregate() if not plan.keys or plan.sets is not None:
-            # There is a row even of no input rows, and a key may be NULL that is not: nothing may pass.
+            # A grouping set without keys gives a row for no input, and sets leave keys NULL: no condition may
+            # pass.
             done = replace(plan, input=pushed(plan.input))
             staying = list(conditions)
         case Project() | Aggregate() | ProjectSet():
@@ -88,7 +89,7 @@ def _places(plan: Project | Aggregate | ProjectSet) -> dict[int, int]:
 
 
 def _into_join(plan: Join, conditions: Sequence[Node]) -> tuple[Join, list[Node]]:
-    """The join with what can go into it, and what has to stay above."""
+    """The join with the conditions that can go into it, and those that must stay above."""
     width = len(plan.left.outputs)
     own = _conditions(plan.condition)
     if plan.kind is JoinKind.INNER:

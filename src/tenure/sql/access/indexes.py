@@ -5,11 +5,11 @@
 
 A column counts as fixed by an equality with something that has no columns of the table: a constant,
 a parameter, a value of an outer row. The comparison must be the index's own, on values as they stand
-in its keys: of whole numbers among each other, of floats among each other, else within one type. What
-PostgreSQL would cast the column for (an int4 column against a numeric) is no matter for an index.
+in its keys: between integer types, between float types, else within one type. A comparison that casts the
+column (an int4 column with a numeric) cannot use an index.
 
 A partial index serves only if each part of its predicate stands in the condition, word for word. The
-condition stays whole; an index only leaves out rows that it would leave out.
+condition stays on the scan; an index only leaves out rows that fail it.
 
 Walk: `sql.access.joins` asks `best_access` for what could be lookups, `sql.access.order` asks
 `usable_indexes`.
@@ -41,7 +41,7 @@ Arrays: TypeAlias = Callable[[Nested], Node | None]
 
 
 def best_access(scan: Scan, arrays: Arrays) -> Access | None:
-    """The way to read it that leaves out most; None: whole."""
+    """The access that reads the fewest rows; None: a full scan."""
     fixed, bounds = _facts(scan, arrays)
     found = [_along(index, scan.table, fixed, bounds) for index in usable_indexes(scan)]
     ranked = [(rank, access) for access in found if (rank := _rank(access, scan.table)) > NOTHING]
@@ -53,7 +53,7 @@ def usable_indexes(scan: Scan) -> Iterator[Index]:
     places = {id: place for place, id in enumerate(scan.columns)}
     for index in readable(scan.table.indexes):
         if index.primary != index.id and index.primary != scan.table.primary:
-            continue  # it belongs to a primary index that is on its way
+            continue  # it belongs to a primary index that is still being added
         if index.primary == index.id and index.id != scan.table.primary:
             continue
         if index.predicate is None:
@@ -142,7 +142,7 @@ def _along(
     prefix: list[Node | Among] = []
     for part in index.parts:
         value = fixed.get(part.column)
-        # Of two lists all pairs would be looked up: one is enough.
+        # With two lists all pairs would have to be looked up, so only one is used.
         if value is None or (isinstance(value, Among) and any(isinstance(each, Among) for each in prefix)):
             break
         prefix.append(value)
@@ -169,7 +169,7 @@ def _rank(access: Access, table: Table) -> tuple[int, int, int, int]:
     sides = (access.start is not None) + (access.end is not None)
     is_primary = access.index == table.primary
     if not count and sides < 2 and not is_primary:
-        # Half of an index, each row looked up on its own: reading all of the table is no worse.
+        # Half of an index with a lookup for each row is no better than a full scan.
         return NOTHING
     if not count and not sides:
         return NOTHING

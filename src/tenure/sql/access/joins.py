@@ -6,10 +6,9 @@
       Scan(users by users_email_key)
       Scan(orders by orders_user_id_idx: prefix given 0)
 
-Tables that are joined by INNER joins are taken in an order in which each has something to do with
-those before it, beginning with one that is read by key. A table whose index begins with columns that
-must be equal to columns of a few left rows is looked up for each of these rows, which is what a lateral
-join does.
+INNER joins are reordered: they begin with a table that is read by key, and each next table has a join
+condition with those before it. If the left rows are few and an index of the right table begins with the
+joined columns, the right rows are looked up for each left row, by a lateral join.
 
 Walk: `sql.access.planner` calls `arranged` when the conditions are where they belong.
 """
@@ -47,7 +46,7 @@ from tenure.sql.plans.trees import (
 
 
 class Planning(Protocol):
-    """What the planning of one query keeps."""
+    """The state of planning one query."""
 
     def new_given(self) -> int: ...
 
@@ -90,7 +89,7 @@ def looked_up(join: Join, planning: Planning) -> Join:
 
 
 def _can_be_given(tree: Node, width: int) -> bool:
-    """Whether it is an equality whose left side can be worked out before the right rows are read."""
+    """Whether it is an equality whose left side can be evaluated before the right rows are read."""
     return equated(tree, width) is not None and not has_nested(tree) and not is_volatile(tree)
 
 
@@ -106,7 +105,7 @@ def _with_given(tree: Node, width: int, given: Mapping[int, ContextValue]) -> No
 
 
 def is_small(plan: Plan) -> bool:
-    """Whether it gives few rows, as far as can be told: read by key, or by the beginning of one."""
+    """Whether it is expected to give few rows: it is read by a key or by a prefix of one."""
     match plan:
         case Scan():
             return plan.access is not None and bool(plan.access.prefix)
@@ -171,7 +170,7 @@ def _starts(tables: Sequence[Plan]) -> list[int]:
 
 
 def _order(tables: Sequence[Plan], conditions: Conditions) -> list[int]:
-    """As written, but beginning with what is small, and each next one with a tie to those before."""
+    """The written order, but beginning with a small table, and each next one joined to those before it."""
     starts = _starts(tables)
     ties = [_tables_of(each, starts) for each in conditions if _is_equality(each)]
     left = list(range(len(tables)))

@@ -1,12 +1,12 @@
-"""Orders that an index gives for nothing.
+"""Sorts that an index makes needless.
 
     ORDER BY a, b DESC        index (a, b DESC) forwards; (a DESC, b) backwards
     WHERE a = 1 ORDER BY b    index (a, b): a is the same everywhere
 
-A Sort whose input comes in its order already is marked so (`Sort.is_given`); the scan below may have
-to run backwards. Under a Limit an index is chosen for its order alone, where nothing better is known.
+A Sort whose input is sorted already is marked so (`Sort.is_given`); the scan below it may have to run
+backwards. Under a Limit an index is chosen for its order alone, if the scan has no better access.
 
-Invariant (order-given): what a Sort that is given passes on is sorted by its keys.
+Invariant (order-given): the input of a Sort marked `is_given` is sorted by its keys.
 
 Walk: `sql.access.planner` calls `ordered` after indexes are chosen.
 """
@@ -125,7 +125,7 @@ def _direction(scan: Scan, index: Index, access: Access, wanted: Sequence[_Wante
     several = [
         part for part, value in zip(index.parts, access.prefix, strict=False) if isinstance(value, Among)
     ]
-    # After a column with several values, what was fixed comes anew with each.
+    # After a column with several values, a fixed column is not constant over the whole scan.
     rest = [*several, *index.parts[count:]]
     if not index.is_unique and index.id != scan.table.primary:
         rest += scan.table.index(index.primary).parts

@@ -11,8 +11,8 @@ Each step is a function from plan to plan, and correct by itself:
     ordered           sorts that an index makes needless; scans backwards
     whole             only the columns that are needed
 
-Everything is decided from the query and the descriptors alone, without figures about the data: so a
-plan can be kept as long as the lease it was made under.
+Planning reads only the query and the descriptors, no statistics: so a plan stays valid as long as the lease
+it was made under.
 
 Invariant (access-same): `with_access(query)` gives the rows that `query` gives.
 

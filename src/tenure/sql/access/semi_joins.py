@@ -1,4 +1,4 @@
-"""EXISTS, IN, ANY and ALL as conditions of a filter: joins that keep left rows, or leave them out.
+"""EXISTS, IN, ANY and ALL in a filter become semi-joins and anti-joins.
 
     EXISTS (SELECT ... FROM b WHERE b.x = a.x)        Join(semi: b.x = a.x)
     (a.x, a.y) IN (SELECT x, y FROM b)                Join(semi: a.x = b.x AND a.y = b.y)
@@ -96,7 +96,7 @@ def _is_for_a_join(subquery: Subquery, *, is_negated: bool) -> bool:
 
 
 def _kept(kind: NestedKind, compared: Node, *, is_negated: bool) -> tuple[JoinKind, Node]:
-    """By which right rows a left row stays or goes."""
+    """The right rows that decide whether a left row is kept."""
     if kind is NestedKind.IN:
         if is_negated:
             return JoinKind.ANTI, IsTruth(compared, False, is_negated=True)
@@ -111,7 +111,7 @@ class _Inner(NamedTuple):
 
     plan: Plan
     ties: list[Node]
-    """These conditions."""
+    """The conditions on outer values that were taken out."""
     values: list[Node]
     """What it selects, over the plan's rows."""
 
@@ -137,7 +137,7 @@ def _without_outer(subquery: Subquery, query: Query) -> _Inner | None:
     if takes & set(givens((*inside, *compared))) or any(has_nested(each) for each in inside):
         return None
     if any(isinstance(node, Lock) for node in walk(plan)):
-        return None  # it locks the rows that it is asked for
+        return None  # it locks the rows that it returns
     rest = conjoined([each for each in conditions if each not in ties])
     return _Inner(plan if rest is None else Filter(plan, rest), ties, values)
 

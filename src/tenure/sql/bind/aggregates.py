@@ -4,7 +4,7 @@ An aggregate belongs to the innermost level whose columns it reads; without any,
 in. In `SELECT (SELECT max(t.a)) FROM t` it is the outer query that is grouped, and the inner one gets
 the result as an outer value.
 
-Walk: `sql.bind.calls` comes here; the scope keeps what was put aside, for the query's Aggregate node.
+Walk: `sql.bind.calls` calls these; the scope keeps the calls for the query's Aggregate node.
 """
 
 from collections.abc import Sequence
@@ -91,7 +91,7 @@ def _resolved(
         if tree.agg_within_group and not function.is_ordered_set:
             raise WrongObjectType(f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP")
         if tree.agg_distinct:
-            # What is compared has to have a type, also where any will do.
+            # Values that are compared need a type, even if the aggregate accepts any.
             arguments = [
                 build.coerce(each, to) if each.type.family == "unknown" else each
                 for each, to in zip(arguments, targets, strict=True)
@@ -100,7 +100,7 @@ def _resolved(
 
 
 def _before_relabeling(typed: Typed) -> Node | None:
-    """What it was as a varchar, if it is that read as text: the value and its order stay the same."""
+    """The varchar below a cast to text: its value and its order are the same."""
     node = typed.node
     is_text = isinstance(node, Cast) and node.type.name == "text" and node.context == IMPLICIT
     return node.operand if is_text and isinstance(node, Cast) else None
@@ -129,7 +129,7 @@ def _owner(level: QueryLevel, parts: Sequence[Node]) -> QueryLevel:
 
 
 def _moved(call: AggregateCall, owner: QueryLevel) -> AggregateCall:
-    """The call over the owner's row: what came in from there is there again."""
+    """The call over the owner's row: context values that came from the owner are its columns again."""
     origins = owner.binding.origins
 
     def back(node: Node) -> Node | None:
@@ -156,7 +156,7 @@ def _check_parts(parts: Sequence[Node], owner: QueryLevel) -> None:
 
 
 def grouping(tree: Tree, level: QueryLevel) -> Typed:
-    """GROUPING(a, b): which of these a row of a grouping set is not grouped by."""
+    """GROUPING(a, b): which of the keys are not part of a row's grouping set."""
     check_grouping_place(level.clause, tree.location)
     keys = tuple(level.expression(each).node for each in tree.args)
     return Typed(ColumnRef(level.calls.grouping(keys, tuple(location_of(each) for each in tree.args))), INT4)

@@ -7,7 +7,7 @@
 
 Positions of errors are counted in characters from 1, if the statement's text is given.
 
-Invariant (bind-no-crash): whatever parses is bound or refused with a SQLSTATE.
+Invariant (bind-no-crash): every statement that parses is bound or refused with a SQLSTATE.
 
 Walk: `sql.statements.dml.queries` calls `bind_query`; statements that write use `Binder`, and DEFAULT, CHECK
 and predicates `bind_scalar`.
@@ -38,7 +38,7 @@ class Binder:
         self.binding = Binding[QueryLevel](parameters, bind_expressions.bind, bind_select.bind, root)
 
     def level(self, parent: QueryLevel | None = None) -> QueryLevel:
-        """A level without anything in sight; `sql.bind.from_clause` and `add_columns` fill it."""
+        """A level without visible columns; `sql.bind.from_clause` and `add_columns` fill it."""
         return QueryLevel(self.binding, self.names, parent=parent)
 
     def query(self, tree: Tree, parent: QueryLevel | None = None, *, keeps_unknown: bool = False) -> Plan:
@@ -54,7 +54,7 @@ class Binder:
         return level.bind(tree, what)
 
     def finished(self, plan: Plan) -> Query:
-        """When all is bound. Raises IndeterminateDatatype (42P18)."""
+        """The query of a bound plan. Raises IndeterminateDatatype (42P18) if a parameter has no type."""
         return self.binding.finished(plan)
 
 
@@ -99,7 +99,8 @@ def bind_scalar(
 
 @contextmanager
 def guarded(text: str = "") -> Iterator[None]:
-    """What every way into the binder has around it."""
+    """Wraps every entry point of the binder: refuses too deep trees, and counts positions of errors in
+    characters."""
     try:
         yield
     except RecursionError:

@@ -1,4 +1,4 @@
-"""What is common to all levels of a statement while it is bound: its parameters, its subqueries.
+"""The state that all levels of a statement share while it is bound: its parameters and its subqueries.
 
 Queries hold expressions and expressions hold queries, so the functions that bind them call each other. They
 do so through `Binding`, which `sql.bind.binder` puts together. It keeps levels without looking into them: `L`
@@ -39,11 +39,11 @@ class Binding(Generic[L]):
     root: Tree
     """The whole statement."""
     levels: int = 0
-    """How many SELECTs the plan is made of, each counted as often as it stands there."""
+    """How many SELECTs the plan contains, counting each reference to one."""
     nested: list[Subquery] = field(default_factory=list)
     shared: list[Plan] = field(default_factory=list)
     origins: dict[int, tuple[L, int]] = field(default_factory=dict)
-    """Of each Given that is no parameter: the level and the position in its row."""
+    """For each context value that is no parameter: the level, and the position in the level's row."""
     next_given: int = -1
     next_recursion: int = 0
     recursions: dict[int, tuple[str, int]] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Binding(Generic[L]):
         return Query(plan, types, max(len(types), self.next_given), nested, shared, folded)
 
     def taken_by(self, plan: Plan, level: L) -> list[ContextValue]:
-        """The Givens in a plan that come from the rows of a level, or from further out."""
+        """The context values in a plan that come from the rows of a level, or from levels outside of it."""
         outside: set[Level] = set(level.ancestors())
         found = {each.number: each for each in givens(plan)}
         return [
@@ -96,7 +96,8 @@ def refuse_recursion(plan: Plan, binding: Binding[L], where: str) -> None:
 
 
 def _highest_parameter(tree: Tree) -> int:
-    """Numbers of outer values come after those of the parameters, which may stand anywhere."""
+    """The highest $n of a statement. Outer values are numbered after the parameters, so it is needed
+    first."""
     highest = 0
     waiting = [tree]
     while waiting:

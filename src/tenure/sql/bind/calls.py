@@ -1,6 +1,6 @@
 """Calls: plain functions, and which of the other kinds a call is.
 
-Walk: `sql.bind.expressions` comes here with FuncCalls; aggregates go on to `sql.bind.aggregates`, window
+Walk: `sql.bind.expressions` passes FuncCalls here; aggregates go on to `sql.bind.aggregates`, window
 functions to `sql.bind.windows`.
 """
 
@@ -91,7 +91,7 @@ def _as_cast(name: str, arguments: Sequence[Typed]) -> Typed | None:
 
 
 def _check_plain(tree: Tree, name: str) -> None:
-    """Raises WrongObjectType (42809) for what only aggregates may have."""
+    """Raises WrongObjectType (42809) for clauses that only aggregates may have."""
     for is_there, what in (
         (tree.agg_star, f"{name}(*) specified"),
         (tree.agg_distinct, "DISTINCT specified"),

@@ -1,4 +1,4 @@
-"""The clauses an expression may stand in, and what they do not allow, in PostgreSQL's words.
+"""The clauses that contain expressions, and the calls that each of them forbids, in PostgreSQL's words.
 
 A clause is known by the name that error messages use: WHERE, HAVING, LIMIT. These have no keyword of
 their own: CHECK, DEFAULT, GENERATED, INDEX EXPRESSION, INDEX PREDICATE, USING (of ALTER COLUMN ... TYPE),

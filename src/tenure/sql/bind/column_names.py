@@ -1,4 +1,4 @@
-"""What a result column is called that was not given a name: PostgreSQL's FigureColname.
+"""Names of result columns without an alias: PostgreSQL's FigureColname.
 
 Walk: `sql.bind.targets` asks.
 """

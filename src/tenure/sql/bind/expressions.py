@@ -1,8 +1,8 @@
 """Expressions: parse trees to typed `expr` trees, by PostgreSQL's rules.
 
-Each kind of node has a function here or beside; what they have in common is the level, which knows the
-names. Overloads, casts and common types are chosen by `expr.tree.build`; what stays to be done here is
-syntax: which function an operator or a keyword means, and where in the text an error stands.
+Each kind of node has a function, here or in a neighbouring module. All of them get the level, which resolves
+names. `expr.tree.build` chooses overloads, casts and common types. The functions here handle syntax: which
+function an operator or a keyword means, and the position of an error in the text.
 
 Walk: `sql.bind.binder` hands `bind` to the scopes of a query, which call it for each expression.
 """
@@ -114,7 +114,8 @@ Part: TypeAlias = Callable[[], Typed]
 
 
 def _again(tree: Tree, level: QueryLevel) -> Part:
-    """A part of BETWEEN, which stands for several: a parameter is asked for its type each time."""
+    """An operand of BETWEEN, which is used in several comparisons: a parameter is bound anew in each of
+    them."""
     if kind(tree) == "ParamRef":
         return lambda: level.expression(tree)
     bound = level.expression(tree)
@@ -323,7 +324,7 @@ def _element(operand: Typed, tree: Tree, level: QueryLevel, location: int) -> Ty
 
 
 FIRST_PLACE, LAST_PLACE = 1, 2**31 - 1
-"""What a slice reaches to where it does not say."""
+"""The default bound of a slice."""
 
 
 def _bound(tree: Tree | None, level: QueryLevel, otherwise: int | None = None) -> Typed:
@@ -338,7 +339,7 @@ def _bound(tree: Tree | None, level: QueryLevel, otherwise: int | None = None) -
 
 
 def _member(operand: Typed, subscript: Typed) -> Typed:
-    """A path of one step, whatever the value is."""
+    """A path of one step, for a value of any type."""
     if subscript.type.family in ("int2", "int4"):
         subscript = build.cast(subscript, TEXT)
     elif subscript.type.category not in ("S", "X"):

@@ -1,8 +1,8 @@
 """FROM: tables, subqueries, functions and joins, side by side in one row.
 
 Positions run through the whole clause from left to right. A join's condition, which sees only the
-join's own rows, is moved down to where its left side begins. What LATERAL items take from their left
-are Givens; each join hands over those that come from its own left side.
+join's own rows, is shifted to where its left side begins. The values that LATERAL items take from items to
+their left are context values; each join hands over those that come from its own left side.
 
     FROM a, b JOIN LATERAL (SELECT a.x, b.y) c ON true
 
@@ -49,7 +49,7 @@ _KINDS = {
 
 
 def bind(trees: Iterable[Tree], level: QueryLevel) -> Plan:
-    """Fills the level with what FROM puts in sight, to the right of what is there already."""
+    """Adds the items of FROM to the level, to the right of its existing ones."""
     start = len(level.row)
     plan: Plan | None = None
     for tree in items(trees):
@@ -169,7 +169,7 @@ def table_item(
 def scan_of(
     table: Table, known: Names, named: Sequence[tuple[str, int]] | None = None
 ) -> tuple[Scan, frozenset[int]]:
-    """All of a table that readers see, or the columns named; and which positions are not part of *."""
+    """The readable columns of a table, or those named; and the positions that are not part of *."""
     columns = list(visible(table.columns))
     if named is not None:
         columns = _under_names(table, named)
@@ -181,7 +181,7 @@ def scan_of(
 
 
 def _under_names(table: Table, named: Sequence[tuple[str, int]]) -> list[Column]:
-    """The columns named; and, out of sight, what else belongs to the primary key."""
+    """The columns named, and, hidden, the other columns of the primary key."""
     by_id = {each.id: each for each in visible(table.columns)}
     shown = [replace(by_id[id], name=name, is_hidden=False) for name, id in named if id in by_id]
     there = {id for _, id in named}

@@ -1,8 +1,8 @@
 """Calls that are not functions of one row: aggregates, window functions, functions that give sets.
 
-While the expressions of a SELECT are bound, each such call is put aside, and a column far beyond any
-row stands in for it. When all is bound, `Calls` tells how many there are, and `sql.bind.select` puts
-the stand-ins where the rows of Aggregate, Window and ProjectSet will have them.
+While the expressions of a SELECT are bound, each such call is collected, and a placeholder column far beyond
+any row replaces it. When all is bound, the number of calls is known, and `sql.bind.select` moves the
+placeholders to the columns that the rows of Aggregate, Window and ProjectSet have for them.
 
     count(*) + rank() OVER (...)   ──►   +( ColumnRef(AGGREGATE + 0), ColumnRef(WINDOW + 0) )
 

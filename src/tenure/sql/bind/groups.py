@@ -6,9 +6,9 @@
     Aggregate's row     (city, count)
     Window's row        (city, count, rank)
 
-Expressions were bound over FROM's row. Here they move to the row they will get: a part that is a key
-becomes the key's column, a stand-in its call's. A column that is neither is an error, unless the
-key of its table is among the keys, which fixes it.
+Expressions were bound over FROM's row. Here they are rewritten for the row they will get: a subexpression
+that is a key becomes the key's column, a placeholder its call's column. Any other column is an error, unless
+the primary key of its table is among the keys, which determines it.
 
 Walk: `sql.bind.select`.
 """
@@ -48,7 +48,7 @@ class GroupingKeys:
 
     keys: list[Typed] = field(default_factory=list)
     targets: list[SelectTarget | None] = field(default_factory=list)
-    """Of each key: the target that it is, if it is one."""
+    """For each key: the target of the select list that it is, if any."""
     sets: list[Set] | None = None
 
     def key(self, typed: Typed, target: SelectTarget | None) -> int:
@@ -269,12 +269,13 @@ class Mover:
     # Columns that are no keys
 
     def find_dependent(self, trees: Iterable[Node]) -> None:
-        """Takes care of the columns that the keys fix. Raises GroupingFault (42803) for others."""
+        """Adds an aggregate for each column that the keys determine. Raises GroupingFault (42803) for
+        others."""
         calls = self.level.calls
         for tree in trees:
             self._look_at(tree, in_subquery=False)
         for call in tuple(calls.aggregates):
-            # What an ordered-set aggregate is given directly is the same for the whole group.
+            # The direct arguments of an ordered-set aggregate are the same for the whole group.
             for given in call.arguments[: aggregate_with_id(call.function).direct_count]:
                 self._look_at(given, in_subquery=False)
         for window in calls.windows:

@@ -13,7 +13,7 @@ from tenure.sql.text.parse import Tree, kind, unwrap
 
 @contextmanager
 def at(location: int) -> Iterator[None]:
-    """An error that does not know its place stands here; `location` is the parse tree's, from 0."""
+    """Gives errors without a position this one; `location` is the parse tree's, counted from 0."""
     try:
         yield
     except UserError as error:

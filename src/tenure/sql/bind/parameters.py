@@ -17,14 +17,15 @@ from tenure.expr.types.datatype import Type
 from tenure.expr.types.system_types import RegType
 
 PARAMETERS_MAX = 65535
-"""As many as the protocol can count."""
+"""The most that the protocol can count."""
 
 
 class Parameters:
     def __init__(self, declared: Sequence[Type | None] = ()) -> None:
         self._types: list[Type | None] = list(declared)
         self._open: set[int] = set()
-        """The numbers of those that stand where any type will do, which decides nothing."""
+        """The numbers of parameters used only where any type is accepted, which does not decide their
+        type."""
 
     def reference(self, number: int, position: int = 0) -> Typed:
         """What $number is, counted from 1."""
@@ -76,7 +77,7 @@ class Parameters:
 
 
 class NoParameters(Parameters):
-    """For what is kept, and so cannot wait for values: DEFAULT, CHECK, a view's query."""
+    """For stored expressions, which have no parameters: DEFAULT, CHECK, a view's query."""
 
     def reference(self, number: int, position: int = 0) -> Typed:
         raise UndefinedParameter(f"there is no parameter ${number}", position=position)

@@ -1,4 +1,4 @@
-"""Rows as values, as far as they are known here: they can be taken apart.
+"""Rows as values: only their fields can be selected.
 
     SELECT (f(x)).n                                    a field of a call
     SELECT (s.keys).n FROM (SELECT f(x) AS keys) s     a field of a column that is such a row

@@ -1,4 +1,4 @@
-"""What a name in FROM may stand for, and what the binder asks of its surroundings.
+"""The relations that a name in FROM can mean, and the interface by which the binder resolves names.
 
     table           a descriptor's `Table`; inside a view, with the column names the view knows
     view            a `ViewQuery`: the parse tree of its query and the names it was written against
@@ -22,7 +22,7 @@ class VirtualTable(NamedTuple):
     name: str
     columns: tuple[OutputColumn, ...]
     key: str
-    """Of what makes its rows: `plan.Virtual.source`."""
+    """The key of the function that makes its rows: `plan.Virtual.source`."""
 
 
 class ViewQuery(NamedTuple):
@@ -38,7 +38,7 @@ class ViewQuery(NamedTuple):
     id: int = 0
     """The descriptor's."""
     shown: int | None = None
-    """How many of its columns are there to be seen; None: all."""
+    """How many of its columns are visible; None: all."""
 
 
 class NamedColumns(NamedTuple):
@@ -64,11 +64,13 @@ class Names(Protocol):
     def enum(self, id: int) -> EnumType: ...
 
     def check_size(self, levels: int) -> None:
-        """Told how many SELECTs a plan has so far. Raises if these are too many, or who waits gave up."""
+        """Called with the number of SELECTs so far. Raises if they are too many, or the statement was
+        canceled."""
         ...
 
     def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
-        """A function that asks the session: current_schema(), version(). None: there is none such."""
+        """A function that reads the session: current_schema(), version(). None if there is no such
+        function."""
         ...
 
 

@@ -4,12 +4,12 @@
     └── level: t ◄─────────────┐ parent
                 └── level: u ──┘ takes t.b as a Given
 
-A level is one SELECT. Its FROM items stand side by side in one row, from left to right, and a column
-is a position of that row. A name is sought in the innermost level first. What is found further out
-comes in as a `ContextValue`: the number belongs to the child of the level it was found in.
+A level is one SELECT. Its FROM items stand side by side in one row, from left to right, and a column is a
+position in that row. A name is looked up in the innermost level first. A column of an outer level becomes a
+`ContextValue`, whose number belongs to the child of the level that has the column.
 
 Walk: `sql.bind.from_clause` fills levels; `sql.bind.values` looks up column names; `sql.bind.subqueries`
-asks for the origins of Givens.
+asks for the origins of context values.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -104,7 +104,7 @@ class QueryLevel:
     names: Names
     parent: "QueryLevel | None" = None
     clause: str = ""
-    """What is bound just now, as error messages call it."""
+    """The clause that is being bound, as error messages call it."""
     items: list[Item] = field(default_factory=list)
     """In sight at the moment."""
     all_items: list[Item] = field(default_factory=list)
@@ -112,9 +112,9 @@ class QueryLevel:
     """The types of the columns of FROM."""
     outputs: list[OutputColumn] = field(default_factory=list)
     is_lateral: bool = False
-    """A LATERAL item is bound just now: what stands left of it is in sight."""
+    """A LATERAL item is being bound: the items to its left are visible."""
     taken: dict[int, int] = field(default_factory=dict)
-    """What it takes from the parent's row: the Given number for each position."""
+    """The values it takes from the parent's row: the number of the context value, by position."""
     ctes: dict[str, object] = field(default_factory=dict)
     later_ctes: set[str] = field(default_factory=set)
     """Those of the WITH clause that are not in sight yet."""
@@ -122,7 +122,7 @@ class QueryLevel:
     locations: dict[int, int] = field(default_factory=dict)
     """Where each column was first mentioned outside of aggregates."""
     reads_working: bool = False
-    """It is, or is part of, the recursive term of a WITH RECURSIVE, and reads its rows."""
+    """It is in the recursive term of a WITH RECURSIVE, and reads the rows of the last round."""
     locks: tuple[Locking, ...] = ()
     windows: dict[str, object] = field(default_factory=dict)
     """The WINDOW clause: parse trees by name."""
@@ -154,7 +154,7 @@ class QueryLevel:
             self.locations.setdefault(position, location)
 
     def grow(self, levels: int) -> None:
-        """So many more SELECTs stand in the plan."""
+        """The plan has so many more SELECTs."""
         self.binding.levels += levels
         self.names.check_size(self.binding.levels)
 
@@ -216,7 +216,7 @@ def qualified(level: QueryLevel, path: Sequence[str], location: int) -> tuple[Qu
         return found
     relation = _relation_of(level, path) if len(path) > 1 else None
     if relation is not None:
-        # Called by a longer or shorter name than FROM has: what counts is what it means.
+        # The name is longer or shorter than the one in FROM: the relation that it means decides.
         found = _sought(level, lambda item: bool(item.path) and item.relation == relation, path, location)
         if found is not None:
             return found
@@ -306,7 +306,8 @@ def _lateral_hint(owner: QueryLevel, item: Item) -> str:
 
 
 def seen_from(level: QueryLevel, owner: QueryLevel, typed: Typed, location: int = -1) -> Typed:
-    """What stands in `owner`'s row, as an expression of `level`: Givens, if that is further in."""
+    """An expression over `owner`'s row, for use in `level`: with context values, if that is an inner
+    level."""
     if level is owner:
         if isinstance(typed.node, ColumnRef):
             owner.mention(typed.node.column, location)

@@ -222,7 +222,7 @@ def _projected(select: BoundSelect, plan: Plan, mover: bind_groups.Mover) -> Pla
 
 
 def _late(select: BoundSelect) -> list[SelectTarget]:
-    """The targets that are computed after ORDER BY, as in PostgreSQL: what is volatile runs for the rows that
+    """The targets that are computed after ORDER BY, as in PostgreSQL: volatile ones run for the rows that
     are given, in their order; sets are expanded once DISTINCT ON has chosen its rows."""
     if not select.order or select.distinct == []:
         return []

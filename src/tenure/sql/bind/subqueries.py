@@ -1,8 +1,8 @@
 """Subqueries in expressions: EXISTS, IN, ANY, ALL, ARRAY(...), and those that are a value.
 
-A subquery becomes a `plan.Subquery` and a `Nested` node that asks it. The node's arguments are the
-operands, where there are some, and what the subquery takes from the rows around it; without the latter
-it has one answer for the whole statement.
+A subquery becomes a `plan.Subquery` and a `Nested` node that refers to it. The node's arguments are the
+operands, if any, and the outer values of the subquery. Without outer values it has one result for the whole
+statement.
 
 A row in front of a subquery is several operands, each compared with its column.
 
@@ -65,7 +65,7 @@ def sublink(tree: Tree, level: QueryLevel) -> Typed:
 
 
 def _rows_only(plan: Plan) -> Plan:
-    """What EXISTS looks at: whether there are rows, but not what is selected of them, or in which order."""
+    """The plan of EXISTS: without the select list and the order, which do not matter."""
     below = plan
     while _keeps_rows(below):
         below = below.input
@@ -74,7 +74,7 @@ def _rows_only(plan: Plan) -> Plan:
 
 
 def _keeps_rows(plan: Plan) -> TypeGuard[Project | Sort | Distinct | Limit | Aggregate]:
-    """Whether there are rows if and only if there are some below."""
+    """Whether the node gives rows if and only if its input does."""
     match plan:
         case Project() | Sort() | Distinct():
             return True

@@ -1,4 +1,4 @@
-"""The select list, and what refers to it: ORDER BY, GROUP BY and DISTINCT ON by name, number or value.
+"""The select list, and references to it: ORDER BY, GROUP BY and DISTINCT ON by name, number or expression.
 
 A target is one column of the list while the SELECT is bound. ORDER BY may add hidden ones: they are
 computed, sorted by and projected away.

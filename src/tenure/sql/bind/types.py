@@ -1,6 +1,6 @@
 """Names of types in a statement: what `x::numeric(10, 2)[]` casts to.
 
-Walk: `sql.bind.expressions` and those who make tables ask for `type_at`.
+Walk: `sql.bind.expressions` and the statements that make tables ask for `type_at`.
 """
 
 import re
@@ -28,7 +28,7 @@ _ABSENT = {
     *("int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange", "record", "xid", "tid"),
     *("regoper", "regoperator", "regconfig", "regdictionary", "regcollation", "oidvector", "int2vector"),
 }
-"""Types of PostgreSQL that are not here."""
+"""Types of PostgreSQL that do not exist here."""
 _INTERVAL_FULL = 0x7FFF
 """The mask of fields of a plain INTERVAL."""
 _UNITS = {

@@ -39,7 +39,7 @@ def constant(tree: Tree, level: QueryLevel) -> Typed:
 
 
 def literal(text: str | None, location: int) -> Typed:
-    """A literal in quotes, or NULL: what is wrong with it is said to be here."""
+    """A quoted literal, or NULL: errors in it get this position."""
     node = Const(UNKNOWN.ref, text)
 
     def decide(target: Type, context: str) -> Typed:
@@ -116,7 +116,7 @@ def _no_such(level: QueryLevel, name: str, location: int) -> Exception:
 
 
 def _hidden_item_with(level: QueryLevel, name: str) -> Item | None:
-    """The target of UPDATE or DELETE, out of sight of the FROM item that asks, if it has such a column."""
+    """The target of UPDATE or DELETE if it has such a column, which items of FROM cannot refer to."""
     items = (item for owner in level.ancestors() for item in owner.items)
     targets = (item for item in items if item.is_target and item.is_lateral_only)
     return next((item for item in targets if any(each.name == name for each in item.columns)), None)

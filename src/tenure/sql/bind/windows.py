@@ -122,7 +122,7 @@ def _is_definition(tree: Tree) -> bool:
 
 
 def check_unused(level: QueryLevel) -> None:
-    """Binds what no call has used: it has to be right all the same."""
+    """Binds the windows that no call uses: they must be valid, too."""
     for name, tree in level.windows.items():
         if name not in level.used_windows:
             _bound(tree, level)

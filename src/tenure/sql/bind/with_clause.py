@@ -1,8 +1,8 @@
 """WITH: queries that have a name for the statement below them.
 
-A WITH query is run once and shared (`plan.Shared`) if it is read several times or MATERIALIZED, and
-stands where it is read otherwise. One that takes values from rows around it has no one answer to
-share, so it always stands where it is read.
+A WITH query that is read several times, or is MATERIALIZED, runs once and is shared (`plan.Shared`). Any
+other one is put in the place of its reference. So is one that uses outer values, since it has no single
+result to share.
 
     WITH RECURSIVE t AS (start UNION ALL step that reads t)    Recursive(start, step), Working in step
 
@@ -34,11 +34,11 @@ from tenure.sql.text.parse import Tree, child, has, items, kind, names, option, 
 class Cte:
     name: str
     plan: Plan
-    """What a reference stands for."""
+    """The plan that a reference is replaced by."""
     check: Callable[[int], None] | None = None
     """Called with the place of each reference."""
     levels: int = 0
-    """How many SELECTs come with each reference: none where all share one."""
+    """How many SELECTs each reference adds; none if all references share one plan."""
 
     def reference(self, location: int, level: QueryLevel) -> Plan:
         if self.check is not None:

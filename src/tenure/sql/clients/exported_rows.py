@@ -56,7 +56,7 @@ def rows_of(
 
 
 class _Watched(Execution):
-    """Asks the job besides whether to go on."""
+    """Also asks the job whether to go on."""
 
     __slots__ = ("_ask",)
     can_start_over = True

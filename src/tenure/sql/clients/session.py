@@ -6,12 +6,12 @@
             ├─ PortalRuns           portal ─► rows
             └─ SessionTransactions  begin, commit, give up
 
-If nothing of a statement's answer has been sent, and nothing else belongs to its implicit transaction, it is
-run again by itself when it meets a rival (40001): in a thread, with growing pauses. Inside a block the client
+If nothing of a statement's answer has been sent, and nothing else belongs to its implicit transaction, the
+session runs it again after a conflict (40001): in a thread, with growing pauses. Inside a block the client
 has to do that.
 
 Statements that are short run on the door's loop and hand their commit over (`Pending`); all others
-run in a thread and block there. What would have to wait on the loop raises `NotShort` first.
+run in a thread and block there. A statement that would have to wait on the loop raises `NotShort` first.
 
 Invariant (retry-unsent): a statement runs again by itself only if its client was told nothing of it.
 
@@ -59,7 +59,7 @@ class Session:
         self.timeouts, self.received, self.cancel = time.timeouts, time.received, time.cancel
         self.check_time, self.start_reading = time.check_time, time.start
 
-    # ── what the door is told ──────────────────────────────────────────────────────────────────
+    # ── state for the door ─────────────────────────────────────────────────────────────────────
 
     @property
     def status(self) -> BlockStatus:
@@ -183,7 +183,7 @@ class Session:
             else:
                 answer = self._charged(bound, partial(run, bound, limit, ends, False))
         except NotShort:
-            del state.notices[told:]  # they come again
+            del state.notices[told:]  # the next try adds them again
             bound.is_at_rest, activity.has_executed = True, has_executed
             raise
         except BaseException:
@@ -229,7 +229,7 @@ class Session:
         return answer
 
     def _run_in(self, block: Block, portal: Portal, inline: bool) -> Result:
-        """Runs in a block that goes on: what turns out not to be short leaves nothing behind."""
+        """Runs in a block that goes on: a statement that turns out not to be short leaves no effects."""
         if not inline or isinstance(portal.prepared.statement, ReadOnlyStatement):
             return self._runs.run(portal, block, inline)
         place = block.mark()
@@ -273,7 +273,7 @@ class Session:
         if block is None or block.is_explicit or not ends:
             return self._runs.batch(portal, limit)
         if inline and block.has_writes and not block.can_submit:
-            raise NotShort  # now: rows that are taken out do not come again
+            raise NotShort  # raised now, since rows that were taken out are not given again
         return self._transactions.end_statement(block, self._runs.batch(portal, limit), inline)
 
     # ── ending ─────────────────────────────────────────────────────────────────────────────────

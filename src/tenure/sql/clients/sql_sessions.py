@@ -19,7 +19,7 @@ from tenure.sql.statements.statement_table import node_statements
 
 NOWHERE = Endpoints()
 IGNORED = ("user", "database", "options", "replication")
-"""Of the start-up packet: what is no variable."""
+"""The entries of the start-up packet that are not session variables."""
 
 
 class SqlSessions:
@@ -49,7 +49,7 @@ class SqlSessions:
         endpoints: Endpoints = NOWHERE,
         pid: int = 0,
     ) -> Session:
-        """Raises UndefinedDatabase (3D000), or what is wrong with an option."""
+        """Raises UndefinedDatabase (3D000), or the error of an invalid option."""
         found = self._database(database)
         with self._lock:
             number, self._next = self._next, self._next + 1
@@ -101,7 +101,8 @@ class SqlSessions:
                     raise UndefinedDatabase(f'database "{name}" does not exist')
                 return found
             except RetryError as error:
-                # Such as a node that is getting a new lease: that does not say the database is not there.
+                # For instance while the node gets a new lease: that does not mean that the database does not
+                # exist.
                 retries.failed(error)
             finally:
                 block.close()

@@ -49,7 +49,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "avg(float4)": ("avg(CAST({} AS DOUBLE))", _FINITE),
     "avg(float8)": ("avg({})", _FINITE),
 }
-"""The aggregates of DuckDB that it takes, of the argument; last, what is made of their results."""
+"""DuckDB's aggregates over the argument; last, the expression over their results."""
 
 _OF_MIXED = {
     "sum(numeric)": (MIXED_SUM, "CAST({0} AS VARCHAR) || '/' || CAST({2} AS VARCHAR)"),
@@ -59,7 +59,7 @@ _OF_MIXED = {
         "CAST({0} AS VARCHAR) || '/' || CAST({1} AS VARCHAR) || '/' || CAST({2} AS VARCHAR) END",
     ),
 }
-"""The same of numbers that differ in their digits: the result has those of the longest."""
+"""The same for numbers with different scales: the result has the greatest of them."""
 
 _WINDOWS = {
     "row_number()": "row_number()",
@@ -79,7 +79,7 @@ class PreparedAggregates:
     prepared: list[Value]
     """Columns of the inner SELECT: keys, then arguments and conditions of the calls."""
     finish: Callable[[Sequence[Value]], tuple[list[Value], str]]
-    """From these, named, to the columns of the outer one and its GROUP BY."""
+    """Turns the names of these into the columns of the outer SELECT and its GROUP BY."""
 
 
 def aggregate_sql(plan: Aggregate, over: Expressions) -> PreparedAggregates:
@@ -143,7 +143,7 @@ def _made(
         (sums, digits), filtered = parts[:2], condition + over
         shape, result = _OF_MIXED[id]
         total, count = f"sum({distinct}{sums.sql})", f"count({distinct}{sums.sql})"
-        # The digits of what is summed: CASE has some for a NULL, too.
+        # The scale of the summed value: CASE gives one for NULL, too.
         most = f"max(CASE WHEN {sums.sql} IS NOT NULL THEN {digits.sql} END)"
         return Value(result.format(*[each + filtered for each in (total, count, most)]), call.type, shape)
     argument = distinct + (arguments[0].sql if arguments else "")

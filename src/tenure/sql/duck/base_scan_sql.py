@@ -29,12 +29,12 @@ TOGETHER_FILES_MAX = 64
 """In one scan, of files with hidden rows: for each row group, the bitmaps of all are gone through."""
 
 GLOB = frozenset("*?[")
-"""What a path must not have: DuckDB would take it for a pattern."""
+"""Characters that a path must not have: DuckDB would read it as a glob pattern."""
 
 
 class BaseSql(NamedTuple):
     selects: list[str]
-    """To be united, all of them."""
+    """The SELECTs to be joined by UNION ALL."""
     bitmaps: dict[str, bytes]
     """Parameters by name."""
 
@@ -65,7 +65,7 @@ def base_sql(
 
 
 def _bit(scans: Sequence[FileScan], bitmaps: Sequence[str], lake: Files) -> str:
-    """Of a row in one of these files: 1 if it is hidden."""
+    """SQL that is 1 for a hidden row of one of these files."""
     bits = [f"get_bit(${name}::BLOB::BIT, file_row_number::INTEGER)" for name in bitmaps]
     if len(bits) == 1:
         return bits[0]

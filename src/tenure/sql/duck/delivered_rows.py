@@ -1,11 +1,11 @@
-"""Which rows of a result were given already, for when it has to be computed once more.
+"""The rows of a result that were delivered already, in case it has to be computed again.
 
     marked      the same query, with a mark of each row beside it
     new         a batch, without the rows that were given before; these are given now
 
-The same query at the same time has the same rows, but not always in the same order: rows may have moved
-between the files meanwhile. So rows are known by their marks, as often as each of them was given. What ORDER
-BY has put in order stays so: what was given came before all that is left, but for its equals.
+The same query at the same time has the same rows, but maybe in another order: rows may have moved between
+files meanwhile. So delivered rows are recognized by their marks, each as often as it was delivered. With
+ORDER BY the order stays right: delivered rows sort before, or equal to, all rows that are left.
 
 Where a query may be answered in several ways (LIMIT without an order, sums of floats), the second answer may
 lack rows of the first: that is an error in the end, never a mixture of both.
@@ -38,7 +38,7 @@ class DeliveredRows:
         self._known = np.empty(0, np.uint64)
         """Marks of earlier passes, in order, each once."""
         self._left = np.empty(0, np.int64)
-        """As often each is still to come."""
+        """How often each of them is still to be skipped."""
 
     def marked(self, rendered: Rendered) -> Rendered:
         return replace(rendered, select=f"SELECT *, hash(given) AS {MARK} FROM ({rendered.select}) AS given")
@@ -53,7 +53,7 @@ class DeliveredRows:
         if self._count <= MARKS_MAX:
             self._marks.append(marks)
         else:
-            self._marks = []  # nobody will ask for them
+            self._marks = []  # no later pass needs them
         return rows
 
     def _are_new(self, marks: Any) -> Any:
@@ -68,7 +68,7 @@ class DeliveredRows:
         return ~is_given
 
     def start_over(self) -> None:
-        """All that was given so far will come again."""
+        """A new pass begins: all rows delivered so far will come again."""
         if self._count > MARKS_MAX:
             raise StoreError(
                 "files of the lake went while a query read them, when too many rows had been given",

@@ -1,4 +1,4 @@
-"""What a value is in DuckDB: its type there, whether DuckDB may look at it, and the way back.
+"""Values in DuckDB: the type there, whether DuckDB may compare them, and how they are decoded.
 
     numeric(10,2)   DECIMAL(10,2)   plain
     timestamptz     TIMESTAMP       plain: UTC, its zone put back on the way out
@@ -38,7 +38,7 @@ Decode: TypeAlias = Callable[[Any], Datum]
 
 
 class NotShared(Exception):
-    """Some part means, or may mean, something else in DuckDB."""
+    """A part of the plan has, or may have, another meaning in DuckDB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Value(NamedTuple):
     type: Type
     shape: DuckType
     digits: str = ""
-    """Of a numeric whose values differ in it: how many digits each has after the point."""
+    """For a numeric whose values have different scales: SQL for the scale of each value."""
 
 
 _SAME = {

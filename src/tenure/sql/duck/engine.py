@@ -47,7 +47,7 @@ Open: TypeAlias = Callable[[], Mapping[int, Columns]]
 """Gives the tables of a query anew: a stream can be read once."""
 
 HasMoved: TypeAlias = Callable[[], bool]
-"""Whether the tables were given of a base that is not the newest any more: a file may have gone."""
+"""Whether the tables were read from a base that is not the newest any more: a file may have been removed."""
 
 COPIED_SHARE = 16
 """One part in so many of the memory may be taken by deltas that are copied for a query, some 25 ns a row."""
@@ -121,7 +121,7 @@ class DuckEngine:
                 fetched.give_back()
                 if fetched.is_whole:
                     return
-                check()  # what comes fast enough is never waited for
+                check()  # `watched` does not check while a batch comes at once
                 connection.watched(fetched.fetch, check)
                 fetched.check()
                 if fetched.error is not None:
@@ -135,7 +135,7 @@ class DuckEngine:
         check: Check,
         has_moved: HasMoved,
     ) -> Rows:
-        """Once more, a batch at a time; it has been seen to end well."""
+        """Runs the query again, a batch at a time; the first run has shown that it succeeds."""
         given = DeliveredRows()
         marked = given.marked(rendered)
         try:
@@ -213,13 +213,13 @@ def _is_stream(columns: Columns) -> bool:
 
 
 def _is_empty(columns: Columns) -> bool:
-    """Whether all rows lie in the base: what is held need not be shown to DuckDB."""
+    """Whether all rows lie in the base: then no columns have to be registered."""
     has_files = columns.base is not None and bool(columns.base.scans)
     return has_files and not _is_stream(columns) and not len(columns.data)
 
 
 def _table(id: int, columns: Columns, visible: str | None, times: int, based: Sequence[str]) -> Iterator[str]:
-    """What d<id> is: what the base has, and the visible rows of what was registered."""
+    """The SQL of table d<id>: the rows of the base, and the visible rows of the registered columns."""
     selects = [*based]
     if visible is not None:
         # A stream can be read but once.

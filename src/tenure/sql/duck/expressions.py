@@ -3,11 +3,11 @@
     price * (1 - discount)      numeric(12,2) * (int4 to numeric - numeric(4,2))
     (t1.c4 * (CAST('1' AS DECIMAL(1,0)) - ...))    DECIMAL(17,4)
 
-What needs no row is computed here, by `expr`, and written out as a literal: parameters, now(),
-intervals, subqueries that have one answer. So only what differs from row to row has to be shared, and
-times and zones hardly ever do.
+Expressions that do not depend on the row are evaluated here, by `expr`, and written as literals: parameters,
+now(), intervals, subqueries with one result. So DuckDB has to agree only on expressions over rows, which
+seldom involve time zones.
 
-Raises NotShared for everything that is not known to be the same.
+Raises NotShared for everything that is not known to mean the same in DuckDB.
 
 Walk: `sql.duck.rendering` renders plans and asks for their expressions; this asks `sql.duck.functions` for
 templates, `sql.duck.numbers` for numeric, and back for subqueries.
@@ -81,9 +81,9 @@ class ExpressionScope:
     subquery: Callable[[Nested, "Expressions"], Value]
     """Renders a subquery that depends on the row."""
     takes: Callable[[int], set[int]] = lambda number: set()
-    """The Givens that a subquery takes from around it, by its number, besides its arguments."""
+    """By a subquery's number: the context values that it takes from outside besides its arguments."""
     outer: Mapping[int, Value] = field(default_factory=dict)
-    """Givens that are columns of a query around this one."""
+    """Context values that are columns of an enclosing query."""
 
 
 class Expressions:
@@ -105,7 +105,7 @@ class Expressions:
             raise NotShared("an expression too long")
         return value
 
-    # ── what needs no row ──────────────────────────────────────────────────────────────────────
+    # ── independent of rows ──────────────────────────────────────────────────────────────────────
 
     def _is_fixed(self, tree: Node) -> bool:
         if any(map(self._differs, nodes(tree))):
@@ -131,14 +131,14 @@ class Expressions:
         return literal(kind, value)
 
     def value(self, tree: Node) -> tuple[Type, Datum]:
-        """The value of what needs no row; an error it makes is for the rows to raise, if they get there."""
+        """The value of an expression that needs no row. Its errors are left to the rows executor."""
         try:
             kind = check(tree, {}, self.known.enum)
             return kind, compile(tree, {}, self.known.enum)((), self.known.context)
         except TenureError as error:
             raise NotShared("an expression that fails") from error
 
-    # ── what does ──────────────────────────────────────────────────────────────────────────────
+    # ── over rows ──────────────────────────────────────────────────────────────────────────────
 
     def _render(self, tree: Node) -> Value:
         match tree:
@@ -265,7 +265,7 @@ class Expressions:
         return Value(template.format(operand.sql), target, shape_of(target))
 
     def _require_utc(self) -> None:
-        """Instants are in UTC there: what depends on the session's time zone is the same in UTC only."""
+        """DuckDB has instants in UTC: a function of the session's time zone agrees only if that is UTC."""
         if not is_utc(self.known.context.zone):
             raise NotShared("a session's time zone")
 

@@ -3,10 +3,10 @@
     "+(int4,int4)"      ({0} + {1})
     "length(text)"      CAST(length({0}) AS INTEGER)
 
-What is not listed is not shared. A template may fail where PostgreSQL does not, or with another error:
-then the statement is run by rows, which knows. It may never answer something else, so what DuckDB
-would get wrong in some cases ends in `error(...)` there. A test holds every template against
-`expr`'s own function, over all kinds of values.
+A function that is not listed is not shared. A template may fail where PostgreSQL does not, or with another
+error: then the rows executor runs the statement. It may never give another value, so cases that DuckDB gets
+wrong end in `error(...)`. A test compares every template with `expr`'s own function, over all kinds of
+values.
 
 Floats: DuckDB gives infinities and zeros where PostgreSQL has overflow and underflow (22003), hence the
 guards. Dates: DuckDB knows years that do not exist here.

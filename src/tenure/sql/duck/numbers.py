@@ -19,7 +19,7 @@ from tenure.expr.types.numbers import NumericType
 from tenure.sql.duck.duck_types import DIGITS_MAX, DuckType, NotShared, Value, decimal
 
 WHOLE_DIGITS_MIN = 12
-"""Before the point, of a factor that is narrowed: with fewer, wide values would be met too often."""
+"""The least digits before the point of a narrowed factor: with fewer, too many queries would fail."""
 
 _INT_DIGITS = {"int2": 5, "int4": 10, "int8": 19}
 
@@ -82,7 +82,7 @@ def shortened(sign: str, constant: Decimal, scale: int) -> tuple[str, Decimal]:
 
 
 EXACT = Context(prec=1_000)
-"""Wider than any constant that was a literal before it came here."""
+"""More digits than any constant in a statement has."""
 
 
 def comparable_decimal(a: DuckType, b: DuckType) -> DuckType:

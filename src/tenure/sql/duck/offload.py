@@ -63,11 +63,11 @@ if TYPE_CHECKING:
 Rows: TypeAlias = Iterator[tuple[Any, ...]]
 
 ROWS_MIN = 2_000
-"""A plan none of whose scans reaches so many rows is sooner done by rows."""
+"""If no scan of a plan reads so many rows, the rows executor is faster."""
 
 
 IDLE_SECONDS = 1.0
-"""As long as no query has been here, there is nothing to keep up."""
+"""Until the first query runs here, there is nothing to keep up to date."""
 
 
 class Duck:
@@ -134,9 +134,9 @@ class Duck:
             )
             rows = ask()
             while rows is None and has_moved():
-                rows = ask()  # a file may have been gone
+                rows = ask()  # a file may have been removed
         except (Unrepresentable, NotShared, SnapshotTooOld, BaseMoved):
-            rows = None  # the rows executor tells what is wrong, if anything is
+            rows = None  # the rows executor raises the error, if there is one
         if rows is None:
             self.given_up += 1
         else:
@@ -200,7 +200,7 @@ class _Taking:
         self._is_forced = is_forced
         self._is_once = is_once
         self._refused: set[int] = set()
-        """Nodes, by identity, that were not worth it or could not be rendered."""
+        """Nodes, by identity, that are not worth offloading or cannot be rendered."""
 
     def __call__(self, plan: Plan, run: QueryRun) -> Rows | None:
         if id(plan) in self._refused:
@@ -212,12 +212,12 @@ class _Taking:
         return rows
 
     def noted(self, plan: Plan, run: QueryRun) -> tuple[str, ...]:
-        """What EXPLAIN says of a node that is taken."""
+        """The line of EXPLAIN for a node that DuckDB runs."""
         rendered = render(_query(run), plan, run.context, self._enum)
         return () if rendered is None else tuple(self._duck.based(rendered, run))
 
     def rendered(self, plan: Plan, run: QueryRun) -> Rendered | None:
-        """What DuckDB would be asked; None if the node is not for it."""
+        """The query for DuckDB; None if the rows executor runs the node."""
         if not self._is_forced and not self._is_worth_it(plan, run):
             return None
         return render(_query(run), plan, run.context, self._enum)
@@ -229,7 +229,7 @@ class _Taking:
             return False
         scans = [(each, run.layouts(each.table)) for each in parts if isinstance(each, Scan)]
         if not any(map(_gathers, parts)) and any(self._duck.streams(layout) for _, layout in scans):
-            return False  # what passes through one row after the other, rows can stream as well
+            return False  # rows that only pass through are streamed as well by the rows executor
         return any(self._duck.reaches(scan, layout, run.context) for scan, layout in scans)
 
 
@@ -251,14 +251,14 @@ def _is_lazy(plan: Plan) -> bool:
 
 
 def _computes(plan: Plan) -> bool:
-    """Whether a node leaves less than it takes, or has to see all of it."""
+    """Whether a node gives fewer rows than it reads, or has to read all of them."""
     if isinstance(plan, Scan):
         return plan.condition is not None
     return isinstance(plan, Filter) or _gathers(plan)
 
 
 def _gathers(plan: Plan) -> bool:
-    """Whether a node has to see many rows before it can give one."""
+    """Whether a node has to read many rows before it can give one."""
     if isinstance(plan, Sort):
         return not plan.is_given
     return isinstance(plan, Aggregate | Distinct | Join | SetOperation | Window)

@@ -1,4 +1,4 @@
-"""One query of DuckDB: the connection that runs it in a thread beside, and what has come of it.
+"""One query of DuckDB: the connection that runs it in another thread, and its result.
 
     watched ──► a thread runs it ──► done
        └── the check raises ──► DuckDB is interrupted ──► it ends within HEED_SECONDS
@@ -31,23 +31,23 @@ RESULT_BYTES_MAX = 32 << 20
 
 FETCH_ROWS = 20_000
 LOOK_SECONDS = 0.02
-"""How often a running query is looked after."""
+"""How often a running query is checked for a cancel."""
 
 HEED_SECONDS = 0.5
 """How long an interrupted query is waited for; unless it waits for a file, it ends much sooner."""
 
 NICENESS = 10
-"""Of the threads that run queries: a tenth of a core where others want all of it, else all that they want."""
+"""The niceness of the threads that run queries: a tenth of a busy core, all of an idle one."""
 
 FAILURES = (duckdb.Error, pa.ArrowException, OSError)
-"""What DuckDB's own errors come as, and those of the streams that it reads."""
+"""The exceptions of DuckDB itself, and of the streams that it reads."""
 
 
 class QuerySql(NamedTuple):
     sql: str
     bitmaps: dict[str, bytes]
     copies: tuple[str, ...] = ()
-    """What is to be done before."""
+    """Statements to run first."""
 
 
 class QueryConnection:
@@ -58,7 +58,7 @@ class QueryConnection:
         self._lock = env.lock()
         self._is_busy = False
         self.is_left = False
-        """Whether nobody waits any more for what its thread does."""
+        """Whether the statement has stopped waiting for the thread."""
         self._cursor = cursor
         self._query = query
         for name, data in tables.items():
@@ -129,12 +129,12 @@ def step_back() -> None:
     On Linux this counts for the calling thread alone; elsewhere it would for the whole process.
     """
     if sys.platform == "linux":
-        with suppress(OSError):  # a thread that is nicer already stays so
+        with suppress(OSError):  # a thread that is nicer already keeps its niceness
             os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
 
 
 class FetchedResult:
-    """A result as far as it is held. Beyond the bound it is only seen to its end, or waits to be taken."""
+    """A result, held up to a bound. Beyond it the rest is read and dropped, or waits to be fetched."""
 
     def __init__(self, connection: QueryConnection, account: Account, *, waits_when_full: bool) -> None:
         self._held = Holding(account, "a result of DuckDB")
@@ -144,7 +144,7 @@ class FetchedResult:
         self._waits_when_full = waits_when_full
         self.batches: list[Any] = []
         self.is_whole = False
-        """Whether all of it is held, or was taken."""
+        """Whether all of it is held, or was fetched."""
         self.error: Exception | None = None
 
     def fetch(self) -> None:

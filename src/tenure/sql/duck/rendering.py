@@ -6,8 +6,8 @@
                                         GROUP BY ...) AS t2 ORDER BY t2.c1 DESC NULLS FIRST
 
 The SQL is made of the bound plan, never of the user's text: names are numbers, values are literals that
-`duck_shapes.literal` writes. Tables appear as d<id> with columns c<id>; what these are, the engine says
-when it runs the query.
+`duck_types.literal` writes. Tables appear as d<id> with columns c<id>; the engine defines them when it runs
+the query.
 
 Order: a Sort only notes what rows are sorted by; it is written where it counts, at a Limit and at the
 very top. Nodes in between carry the keys along as columns o0, o1, ... beside those of their own.
@@ -95,7 +95,7 @@ class Term(NamedTuple):
 
 
 def render(query: Query, plan: Plan, context: Context, enum: EnumLookup | None = None) -> Rendered | None:
-    """The SQL of a plan within a query; None if any part of it might mean something else in DuckDB.
+    """The SQL of a plan within a query; None if any part of it might have another meaning in DuckDB.
 
     It holds for this execution: values that the context gives are written into it.
     """
@@ -380,7 +380,7 @@ class _Renderer:
                 return self._compared(nested, arguments[: len(nested.functions)], inner, outer)
             case NestedKind.IN:
                 if over.known.outer:
-                    # There a NULL of one row makes DuckDB answer NULL for the other rows, too.
+                    # With a correlated IN, a NULL of one row makes DuckDB answer NULL for other rows, too.
                     raise NotShared("IN (a subquery that depends on the row)")
                 if len(nested.functions) > 1:
                     raise NotShared("a row among the rows of a subquery")
@@ -396,7 +396,7 @@ class _Renderer:
     def _compared(
         self, nested: Subquery, operands: Sequence[Value], inner: Relation, outer: Mapping[int, Value]
     ) -> Value:
-        """op ANY and op ALL, three truths: is there a row that decides, or one that leaves it open?
+        """op ANY and op ALL in three-valued logic: is there a row that decides, or one that makes it NULL?
 
         DuckDB's own ANY of a subquery that depends on the row lets a NULL of one row count for others.
         """

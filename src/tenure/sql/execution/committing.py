@@ -14,7 +14,7 @@ from tenure.sql.session.block import Block
 
 
 class CommitOutcome(Protocol):
-    """Who is told how a commit went: the transactions of the session."""
+    """The receiver of a commit's outcome: the transactions of the session."""
 
     def over(self) -> None: ...
 
@@ -69,7 +69,7 @@ class Committing:
         return self._answer
 
     def _lose(self, error: RetryError) -> NoReturn:
-        """The commit met a rival, or could not even be begun: it is run again, if it may be."""
+        """The commit had a conflict, or could not begin: the statement runs again, if it may."""
         self._outcome.lose(self._again)
         if self._again is None:
             raise error

@@ -38,14 +38,14 @@ class Execution:
         self.values = values
         self.inline = inline
         self.stays = stays
-        """Its rows may be asked for when the block has gone on: they are those of its opening."""
+        """Its rows may be fetched after later statements of the block: they are those of its opening."""
         self._account = account
         self._context: Context | None = None
         self._view: Source | None = None
 
     @property
     def source(self) -> Source:
-        """What tables are read from; of one that stays, as of when this is first asked for."""
+        """The source that tables are read from; of an execution that stays, as of the first use."""
         if not self.stays:
             return self.block.source
         if self._view is None:
@@ -54,7 +54,7 @@ class Execution:
 
     @property
     def account(self) -> Account:
-        """What the statement holds in memory is charged there."""
+        """The account that the statement's memory is charged to."""
         if self._account is None:
             memory = self.session.memory
             self._account = memory.inline_account() if self.inline else memory.open_statement()
@@ -62,7 +62,7 @@ class Execution:
 
     @property
     def context(self) -> Context:
-        """What expressions know: the same for the whole statement."""
+        """The context of expressions: the same for the whole statement."""
         if self._context is None:
             self._context = expression_context.context_of(self.session, self.block, self.values)
         return self._context

@@ -1,4 +1,4 @@
-"""What the expressions of one statement may ask: time, random values, sequences, settings, objects, locks.
+"""The context of a statement's expressions: time, random values, sequences, settings, objects, locks.
 
 Walk: `sql.execution.execution` asks for the `context_of` a statement; `expr.functions` read it.
 """

@@ -1,12 +1,12 @@
 """Plans kept for all sessions of a node: by text, database, search path, user and given types.
 
-What was planned over the catalog as of one lease is good for a transaction if everything it was
-planned over still is the same there: each descriptor in the same version, each name the same object.
-Under the same lease that is so by itself; under a newer one it is looked at once, without planning
-again. Looking pins the descriptors, as a transaction must before it uses them.
+A plan made under one lease is valid for a transaction if everything it uses is the same there: each
+descriptor in the same version, each name the same object. Under the same lease this always holds. Under a
+newer lease it is checked once, without planning again. The check pins the descriptors, as a transaction must
+before it uses them.
 
-Invariant (plan-current): a plan runs only in a transaction whose catalog has the very versions and
-names that it was made of.
+Invariant (plan-current): a plan runs only in a transaction whose catalog has the versions and names that it
+was made with.
 
 Walk: `sql.execution.preparing` asks `find` before it plans, and `keep`s what it has planned.
 """
@@ -26,7 +26,7 @@ PLANS_MAX = 2_000
 """Distinct statements kept; at some 20 KB each, 40 MB at the very most."""
 
 TEXT_MAX = 20_000
-"""Longer ones are hardly ever sent twice."""
+"""Longer texts are not kept: they are hardly ever sent twice."""
 
 
 class PlanKey(NamedTuple):
@@ -34,11 +34,11 @@ class PlanKey(NamedTuple):
     path: Path
     types: tuple[Type | None, ...]
     variables: tuple[str, ...] = ()
-    """Of what else the plan depends on: the time zone."""
+    """Other dependencies of the plan: the time zone."""
 
 
 class CachedPlan:
-    """A plan and what it was made of."""
+    """A plan and the catalog objects it was made with."""
 
     __slots__ = (
         *("is_kept", "is_of_draft", "lease", "names", "path", "statement", "used_ids", "uses", "was_found"),
@@ -64,9 +64,9 @@ class CachedPlan:
         self.is_kept = is_kept
         """It may be run again, in other transactions; else it is planned each time."""
         self.is_of_draft = is_of_draft
-        """It was made of what its transaction had declared; versions do not tell after a rollback."""
+        """It uses uncommitted changes of its transaction; after a rollback, versions cannot tell."""
         self.was_found = False
-        """Since the cache last thought of dropping it."""
+        """Whether it was used since the cache last considered dropping it."""
 
     def reads(self, tables: set[int]) -> bool:
         """Whether it may read rows of one of these tables."""
@@ -80,7 +80,8 @@ class CachedPlan:
                 yield from (each.target for each in used.foreign_keys)
 
     def is_good_for(self, use: Use) -> bool:
-        """Pins what it uses. Under a newer lease it takes that one over if all is the same."""
+        """Pins the descriptors. Under a newer lease, the plan belongs to that one from now on if nothing
+        changed."""
         if use.draft or self.is_of_draft:
             return False
         if self.lease is not None and use.lease is self.lease and use.take_known(self.uses):
@@ -106,14 +107,14 @@ class PlanCache:
         self._plans: OrderedDict[PlanKey, CachedPlan] = OrderedDict()
 
     def find(self, key: PlanKey) -> CachedPlan | None:
-        """What was planned for this; whether it is still good is asked in a transaction."""
+        """The plan for this key; a transaction checks whether it is still valid."""
         plan = self._plans.get(key)
         if plan is not None:
             plan.was_found = True
         return plan
 
     def forget(self, key: PlanKey, plan: CachedPlan) -> None:
-        """It is no longer good."""
+        """Removes a plan that is no longer valid."""
         with self._lock:
             if self._plans.get(key) is plan:
                 del self._plans[key]
@@ -127,8 +128,8 @@ class PlanCache:
                 self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        """What was found since it was last at the end goes there once more: a flood of texts that come but
-        once must not wash out those that come all the time.
+        """Moves plans that were used since their last turn to the end again: many texts that are sent once must
+        not evict those that are sent all the time.
         """
         while True:
             key, plan = self._plans.popitem(last=False)

@@ -63,12 +63,13 @@ class Planner:
 
     @property
     def as_of(self) -> str:
-        """What stands after AS OF SYSTEM TIME; a caller that asks has to heed it."""
+        """The expression after AS OF SYSTEM TIME; a caller that reads it has to apply it."""
         self._takes_as_of = True
         return self._as_of
 
     def check_as_of(self) -> None:
-        """Raises NotSupported if nobody has heeded it: nothing may be read as of another time than asked."""
+        """Raises NotSupported if the clause was not applied: no statement may read as of another time than
+        asked."""
         if not self._takes_as_of:
             raise NotSupported("AS OF SYSTEM TIME is not supported in this statement")
 
@@ -83,7 +84,7 @@ class Planner:
     def arguments(self, nodes: Sequence[Tree], types: Sequence[Type], what: str) -> tuple[Node, ...]:
         """Expressions without columns, one for each type: what EXECUTE gives.
 
-        As in PostgreSQL, values for a statement without parameters are not looked at.
+        As in PostgreSQL, values for a statement without parameters are ignored.
         """
         if not types:
             return ()
@@ -111,14 +112,14 @@ class Planner:
         return parse.after(self.text, "FOR") + self._clause()
 
     def _clause(self) -> str:
-        """It was cut out of the text, and belongs to the statement inside."""
+        """AS OF SYSTEM TIME was cut out of the text, and belongs to the inner statement."""
         return f" AS OF SYSTEM TIME {self.as_of}" if self.as_of else ""
 
 
 TreePlanner = Callable[[Planner, Tree], Statement | Control]
 
 WordsPlanner = Callable[[Planner, TokenReader], Statement | Control | None]
-"""Gives None if the statement is PostgreSQL's to read after all."""
+"""Returns None if PostgreSQL's grammar should read the statement after all."""
 
 
 def _words(kind: str) -> str:

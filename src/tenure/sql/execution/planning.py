@@ -93,7 +93,7 @@ def _plan(
     planner.check_as_of()
     is_kept = not isinstance(statement, Control) and getattr(statement, "is_kept", False) and not moment
     names = planner.names
-    # Only a plan that has read the catalog may ask: SET TRANSACTION must not begin to read.
+    # Only for a plan that has read the catalog: SET TRANSACTION must not start to read.
     is_of_draft = is_kept and block.past is None and bool(block.draft)
     return CachedPlan(
         statement,

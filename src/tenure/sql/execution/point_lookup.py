@@ -47,7 +47,8 @@ class PointLookup:
         self._read: Any = None
 
     def rows(self, services: Services, lease: Any, used_ids: Sequence[int], given: Values) -> Rows | None:
-        """None: it has to go the ordinary way. Raises NotShort if the row is too large for the loop.
+        """None if the query has to run the ordinary way. Raises NotShort if the row is too large for the
+        loop.
 
         `lease` and `used_ids` are what the query was planned under and over.
         """
@@ -96,7 +97,7 @@ def lookup_of(query: Query, enum: EnumLookup) -> PointLookup | None:
     if any(each.type.enum for each in plan.table.columns) or not _is_implied(plan, access):
         return None
     values = _values_of(access, enum)
-    # Only what is picked is read: the condition needs no column, as the key implies it.
+    # Only the selected columns are read: the condition needs no column, as the key implies it.
     columns = plan.columns if picked is None else tuple(plan.columns[each] for each in picked)
     return None if values is None else PointLookup(plan.table, columns, values)
 

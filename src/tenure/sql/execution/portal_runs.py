@@ -1,4 +1,4 @@
-"""Running portals: what one may do, and the rows that it gives, some at a time.
+"""Running portals: whether one may run, and its rows, a batch at a time.
 
     bound ──run──► rows to come ──all given──► at its end: gives no more rows, and is no error
       │                └──error──► failed                 │
@@ -51,7 +51,7 @@ class PortalRuns:
         if inline:
             far_tables = session.services.far_tables
             if not statement.is_short or (far_tables and portal.prepared.reads(far_tables)):
-                raise NotShort  # planned again, over a table that is another one now, or that lies elsewhere
+                raise NotShort  # the new plan is not short, or reads rows in an object store
         execution = Execution(
             session, block, portal.values, inline=inline, stays=portal.stays, account=portal.account
         )
@@ -79,7 +79,7 @@ class PortalRuns:
             portal.is_done = True
             return answer
         portal.tag, portal.counts, portal.rows = answer.tag, answer.counts, iter(answer.rows)
-        # What it did is done: a client that cancels now is told what came of it.
+        # The statement is done: a cancel that comes now does not change its outcome.
         return self.batch(portal, limit, can_stop=False)
 
     def answer(self, portal: Portal, result: Result, limit: int) -> Answer:
@@ -104,7 +104,7 @@ class PortalRuns:
             piece = list(islice(portal.rows, asked))
             portal.is_done = len(piece) < asked
             if are_large and can_stop:
-                session.check()  # such rows take their time to be made, and to be written
+                session.check()  # making and writing such rows takes long
             size_bytes += result_size.bytes_of(piece, portal.columns or ())
             if are_large and portal.account is not None:
                 portal.account.settle()

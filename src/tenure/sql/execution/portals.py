@@ -33,16 +33,16 @@ from tenure.sql.execution.statement import Statement
 from tenure.sql.session.answers import ResultColumn
 
 PREPARED_MAX = 10_000
-"""Of one session: drivers keep some hundreds. A client with more leaks them, in the memory of all."""
+"""Prepared statements of one session: drivers keep some hundreds. A client with more leaks them."""
 
 PREPARED_BYTES = 2_000
-"""Of one whose plan others share, besides its text."""
+"""The bytes of a prepared statement with a shared plan, besides its text."""
 
 PLAN_BYTES_PER_CHARACTER = 150
-"""Of long texts, which are lists of constants: 115 to 190 were measured."""
+"""Bytes of memory for a byte of a long text, which is a list of constants: 115 to 190 were measured."""
 
 PORTALS_MAX = 1_000
-"""Of one session: each may hold a query that is half read."""
+"""Portals of one session: each may hold a query that is half read."""
 
 
 @dataclass(slots=True)
@@ -56,12 +56,13 @@ class Prepared:
     is_short: bool = False
     lookup: PointLookup | None = None
     constants: tuple[Datum, ...] | None = None
-    """What was lifted out of the text: the values of the plan's parameters. The client knows of none."""
+    """The constants lifted out of the text, as values of the plan's parameters; the client sees no
+    parameters."""
     from_sql: bool = False
     has_enums: bool = False
     """Among its parameters: see `sql.execution.preparing`."""
     is_by_name: bool = False
-    """It is about another one, which it names (`ByName`)."""
+    """It names another prepared statement (`ByName`)."""
 
     @property
     def statement(self) -> Statement | None:
@@ -73,7 +74,8 @@ class Prepared:
 
     @property
     def fixed_types(self) -> tuple[Type | None, ...]:
-        """Of the parameters, to plan it again: clients send values of the types that they were told."""
+        """The types of the parameters, to plan it again: clients send values of the types reported to
+        them."""
         if self.constants is not None:
             return self.types
         return tuple(None if each.ref.enum else each for each in self.parameters)
@@ -84,7 +86,7 @@ class Prepared:
 
 
 class Portal:
-    """One is made for every statement: what is seldom set stands in the class, so making one is cheap."""
+    """Every statement makes one. Attributes that are seldom set are class attributes, to make that cheap."""
 
     rows: Iterator[Sequence[Datum]] | None = None
     """Still to come, once it runs."""
@@ -94,29 +96,29 @@ class Portal:
     counts: bool = False
     is_done: bool = False
     is_failed: bool = False
-    """An error has ended it: it cannot be run again, though a savepoint may outlive the error."""
+    """An error has ended it: it cannot run again, even if the transaction goes back to a savepoint."""
     is_at_rest: bool = True
     """No Execute is under way: the next one is a statement of its own, with its own time limit."""
     is_cursor: bool = False
     is_held: bool = False
     """WITH HOLD: outlives its transaction, if that commits."""
     is_committed: bool = False
-    """It has outlived it."""
+    """Its transaction has committed."""
     is_scrollable: bool = False
     fetched: list[Sequence[Datum]]
-    """Of a cursor: what has passed, for one that is scrollable to go back to."""
+    """The rows that a scrollable cursor has passed, to go back to."""
     position: int = 0
     is_at_end: bool = False
-    """Of one that only goes forward: whether it has come to its end."""
+    """Whether a cursor that only goes forward has reached its end."""
     given_bytes: int = 0
-    """How large what it has given so far is, about."""
+    """The approximate size of the rows it has given so far."""
     account: Account | None = None
-    """What it holds in memory; None of one that runs on the door's loop, where that is little."""
+    """The account of its memory; None if it runs on the door's loop, where it needs little."""
     kept: Holding | None = None
-    """Of `fetched`, and of the rows of one WITH HOLD."""
+    """The account of `fetched`, and of the rows of a cursor WITH HOLD."""
 
     def end(self) -> None:
-        """It is closed: what its rows are made of, and what was kept of them, goes now."""
+        """Closes it: releases its row source and the rows it kept."""
         rows, self.rows, self.fetched = self.rows, None, []
         if isinstance(rows, GeneratorType):
             rows.close()
@@ -136,7 +138,7 @@ class Portal:
         self.is_short = is_short
 
     def start_over(self) -> None:
-        """Nobody was told of what it gave: its statement is run once more."""
+        """Resets it, to run its statement again: its rows were not sent."""
         self.rows, self.is_done, self.is_at_rest = None, False, True
         self.position, self.is_at_end = 0, False
 
@@ -144,7 +146,7 @@ class Portal:
 class Portals:
     def __init__(self, account: Account) -> None:
         self._account = account
-        """Of the session: prepared statements are charged there."""
+        """The session's account, which prepared statements are charged to."""
         self.prepared: dict[str, Prepared] = {}
         self.portals: dict[str, Portal] = {}
         self.active: Portal | None = None
@@ -207,7 +209,7 @@ class Portals:
             raise UndefinedCursor(f'cursor "{name}" does not exist') from None
 
     def end_transaction(self, again: Portal | None = None, *, is_committed: bool) -> None:
-        """What belonged to the transaction is gone, but for what is to be run again."""
+        """The transaction is over: closes its portals, except one that is to be run again."""
         portals = self.portals
         if not portals:
             return
@@ -222,11 +224,11 @@ class Portals:
         self._keep_those({name for name, each in self.portals.items() if each.is_committed or each is again})
 
     def keep(self, former: Mapping[str, object]) -> None:
-        """Closes all others: they came after a savepoint that the transaction goes back to."""
+        """Closes all others: they were opened after the savepoint that the transaction goes back to."""
         self._keep_those({name for name, each in self.portals.items() if former.get(name) is each})
 
     def close_all(self, active: Portal | None = None) -> None:
-        """But for the one that is being executed, where it is named."""
+        """Closes all but the one that is being executed, if that is given."""
         self._keep_those({name for name, each in self.portals.items() if each is active})
 
     def _keep_those(self, names: set[str]) -> None:
@@ -247,9 +249,9 @@ class Portals:
 
 
 def _bytes_of(name: str, prepared: Prepared) -> int:
-    """What a prepared statement takes. Those without a name are short, or gone with the next.
+    """The memory of a prepared statement. One without a name is short, or replaced by the next.
 
-    Plans of long texts are in no cache, which others share: they are its own.
+    Plans of long texts are not in the shared cache, so each statement pays for its own.
     """
     size = len(prepared.text)
     if size > TEXT_MAX:

@@ -1,4 +1,4 @@
-"""From text to prepared statements, and from those to plans that are good for a transaction.
+"""From text to prepared statements, and from those to plans that are valid for a transaction.
 
 A statement is planned in the block there is, or in one that is over at once; its plan is kept for all
 sessions. When it runs, in a later transaction, the plan is checked again: if the catalog has moved on the
@@ -53,7 +53,8 @@ class Preparing:
         return self._prepared(text, types, plan)
 
     def _with_constants_lifted(self, text: str) -> Prepared | None:
-        """None if that is not possible, or does not work out: then the text as it stands says why."""
+        """None if that is not possible, or fails: then the text itself is planned, and raises its own
+        error."""
         lifted = lift(text)
         if lifted is None:
             return None
@@ -90,7 +91,7 @@ class Preparing:
         found = {} if newest is None else {each: newest.descriptor(each) for each in _enums(prepared)}
         enums = {id: each for id, each in found.items() if isinstance(each, EnumType)}
         if enums.keys() != _enums(prepared):
-            return prepared  # one is gone: running it says so
+            return prepared  # an enum is gone: running the statement raises the error
         types = tuple(type_of(each.ref, enums.__getitem__) for each in prepared.parameters)
         if types != prepared.parameters:
             prepared = self._portals.prepared[name] = replace(prepared, parameters=types)
@@ -116,7 +117,7 @@ class Preparing:
         key = PlanKey(text, session.path, types, (session.variables["TimeZone"],))
         plans = self._plans
         if block.past is None and not block.is_failed:
-            # Only what is there is looked at: SET TRANSACTION must not begin to read.
+            # Only an existing view of the catalog is used: SET TRANSACTION must not start to read.
             cached = plans.find(key)
             if cached is not None and cached.is_good_for(block.use):
                 return cached
@@ -144,7 +145,7 @@ class Preparing:
         return fresh.statement
 
     def plan_again(self, text: str, types: tuple[Type | None, ...], block: Block) -> Statement:
-        """A statement that names another one, which is not there any more, or was not yet."""
+        """A statement that names another one, which was deallocated or was not prepared yet."""
         plan = planning.plan(self._session, block, text, types, self.statements)
         assert plan is not None
         return plan.statement

@@ -1,12 +1,13 @@
-"""Blocks that lost: what a session remembers of one, so that its next try is not lost to the same writers.
+"""Blocks that failed with 40001: the next try holds their tables, so that it does not fail by the same
+writers.
 
     BEGIN ... UPDATE t ... ALTER TABLE t ... COMMIT ──► 40001: t was written to meanwhile
     BEGIN ──► t is held for this block ──► ... COMMIT ──► released
 
-A block that changes the schema commits more slowly than writers do, and what it has scanned has to be
-unchanged by then. If it fails by that, the session remembers which tables it used. Its next block, which is
-the client's next try in all likelihood, holds them before it reads anything (`cluster.locks.table_holds`).
-What a block has held and lost with, the one after it holds again.
+A block that changes the schema commits more slowly than writers do, and its reads must still be valid at the
+commit. If it fails by that, the session remembers which tables it used. The next block, most likely the
+client's next try, holds them before it reads anything (`cluster.locks.table_holds`). If it fails, too, the
+block after it holds the same tables again.
 
 The memory serves one block. A client that does something else next holds up the writers of those tables
 until that block ends, for `table_holds.HOLD_SECONDS` at most. Blocks without changes of the schema are not
@@ -32,17 +33,18 @@ class Retries:
     def __init__(self, session: SessionState) -> None:
         self._session = session
         self._tables: frozenset[int] = frozenset()
-        """What the block used that has lost."""
+        """The tables that the failed block used."""
         self._until = 0.0
-        """Until when that is remembered, on the monotonic clock."""
+        """When they are forgotten, on the monotonic clock."""
         self._block: Block | None = None
-        """The block that is under way, or was last; statements outside of one are tried again anyway."""
+        """The current or last block; single statements are retried by the session."""
         self._held: frozenset[int] = frozenset()
-        """What was held for it."""
+        """The tables held for it."""
         session.on_discard.append(self._forget)
 
     def hold(self, block: Block) -> None:
-        """Holds what the last block lost with, for one that begins; without, if that cannot be had."""
+        """Holds the tables of the last failed block for one that begins; goes on without if it cannot get
+        them."""
         wanted = self._tables and self._wanted(block)
         if wanted and self._session.is_inline:
             raise NotShort
@@ -67,7 +69,7 @@ class Retries:
             raise
 
     def commit(self, block: Block, asked: Requester) -> None:
-        """Commits a block; after that nobody can tell any more what it used."""
+        """Commits a block; afterwards the tables that it used are not known any more."""
         if block is not self._block:
             block.commit(asked)
             return
@@ -84,7 +86,7 @@ class Retries:
         self._remember(block, self._used(block))
 
     def _used(self, block: Block) -> frozenset[int]:
-        """The tables of a block that changes the schema, but for those it makes; else none."""
+        """The tables of a block that changes the schema, without those that it creates; else none."""
         use = block.begun
         if block is not self._block or use is None or not use.draft:
             return frozenset()

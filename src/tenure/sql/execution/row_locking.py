@@ -1,19 +1,20 @@
-"""Locked and fresh: how a statement comes to rows that nobody else is changing.
+"""Locking rows: a statement locks the rows that it finds, and reads again if they changed before it had the
+locks.
 
     find the rows ─► lock them ─► has anything that was found changed meanwhile?
          ▲                              │ yes: forget what was read, read at a later time
          └──────────────────────────────┘ no: go on
 
-Rows are locked before they are updated, deleted or given to a SELECT ... FOR UPDATE, so that those who
-want the same row queue instead of failing one another at commit. What the statement read before it had
-its locks it may have read too early; nobody has been told of it, so it is taken back and read again.
-What earlier statements of the transaction read must still hold (40001 if not). Locks only decide who
-waits; the commit's validation decides what is right.
+Rows are locked before they are updated, deleted or returned by SELECT ... FOR UPDATE, so that transactions
+that want the same row queue instead of failing each other at commit. Reads of the statement before it had its
+locks may be too old. The client has seen none of them, so they are dropped and read again. Reads of earlier
+statements of the transaction must still be valid (40001 if not). Locks only order the waiters; the validation
+at commit ensures correctness.
 
-SKIP LOCKED takes any rows that are free. What it passed over, or has not come to, does not count as read,
-though it looked at it: others may change that, and add to it, before the transaction commits. Only the rows
-that it took are as they were found. So workers on one queue do not fail each other. This is as long as the
-statement reads the table for nothing else, which it might rely on.
+SKIP LOCKED takes any rows that are free. Rows that it skipped, or did not reach, do not count as read: other
+transactions may change them, and add rows, before this one commits. Only the rows that it took are validated.
+So workers on one queue do not fail each other. This holds only if the statement reads the table for nothing
+else.
 
 FOR UPDATE may stand anywhere in a query, in its subqueries too: every row that passes a Lock node of the
 plan is locked (`Passing`), also one that the nodes above leave out.
@@ -58,8 +59,10 @@ def settled(
     target: Table | None = None,
     known: Sequence[bytes] = (),
 ) -> list[T]:
-    """What `find` gives, as of a time at which all locks were held: those of the rows that passed the
-    Lock nodes of the query, and of the row of `target` that `key_of` names for each that was found.
+    """The result of `find`, as of a time at which all locks were held.
+
+    Locked are the rows that passed the Lock nodes of the query, and for each result the row of `target` that
+    `key_of` names.
 
     `known` are keys that the statement is sure to touch: locked before anything is read.
     """
@@ -88,7 +91,7 @@ def settled(
 
 
 def _queues(query: Query, target: Table | None) -> list[Table]:
-    """The tables of which the query takes what is free (SKIP LOCKED), and that it reads for nothing else.
+    """The tables from which the query takes free rows (SKIP LOCKED), and which it reads for nothing else.
 
     That of the rows which are then changed it reads once more, for these.
     """
@@ -101,7 +104,7 @@ def _queues(query: Query, target: Table | None) -> list[Table]:
 
 
 def _keep_taken(execution: Execution, table: Table, before: Reads, taken: Sequence[bytes]) -> None:
-    """Of all that was read of a table, only the rows that were taken count."""
+    """Of all reads of a table, only the rows that were taken count for the validation."""
     txn = execution.block.use.txn
     span = execution.block.layout(table).keyspace.table_span(table.id)
     txn.forget_reads(before, within=span)
@@ -117,11 +120,11 @@ class Passing:
         self._execution = execution
         self._outer = frozenset(map(id, _outer_locks(query.plan)))
         self._keys: dict[int, bytes] = {}
-        """Of the nodes that give the query's own rows: the key that passed last."""
+        """For the nodes that give the query's own rows: the last key that passed."""
         self._held: set[tuple[bytes, LockMode]] = set()
         self._skipped: set[bytes] = set()
         self._awaited: dict[int, tuple[Lock, list[bytes]]] = {}
-        """What is to be locked when the round is over, by node."""
+        """The keys to lock at the end of the round, by node."""
         self._singles = 0
 
     @property
@@ -130,11 +133,11 @@ class Passing:
 
     @property
     def is_still(self) -> bool:
-        """Whether all that passed in this round had been locked before it began."""
+        """Whether all keys of this round had been locked before it began."""
         return not self._awaited and not self._singles
 
     def passes(self, lock: Lock, row: Tuple) -> bool:
-        """Notes a row; False if it is to be passed over because somebody else has it."""
+        """Notes a row; False if it is to be skipped because another transaction has locked it."""
         layout = self._execution.block.layout(lock.table)
         key = layout.primary.prefix([row[position] for position in lock.key])
         if id(lock) in self._outer:
@@ -151,11 +154,11 @@ class Passing:
         return True
 
     def keys_of_row(self) -> tuple[bytes, ...]:
-        """What was locked for the row that the query gave last."""
+        """The keys that were locked for the query's last row."""
         return tuple(self._keys.values())
 
     def lock(self) -> bool:
-        """Locks what passed; False if rows that passed should have been passed over. Ends the round."""
+        """Locks the keys of the round and ends it; False if rows that passed should have been skipped."""
         awaited, self._awaited, self._singles = self._awaited, {}, 0
         return all(self._acquire(lock, keys) for lock, keys in awaited.values())
 
@@ -215,9 +218,9 @@ def holds(execution: Execution, keys: Sequence[bytes]) -> bool:
 
 
 def await_hold(execution: Execution, table: Table) -> None:
-    """Lets a transaction go first that holds a table which a statement is about to write to.
+    """Waits for a transaction that holds the table which a statement is about to write.
 
-    One that has written or locked rows of the table before goes on: others may be waiting for it already.
+    A transaction that has written or locked rows of the table does not wait: others may wait for it already.
     """
     session, block = execution.session, execution.block
     locks = session.services.locks
@@ -236,7 +239,7 @@ def await_hold(execution: Execution, table: Table) -> None:
 
 
 def is_fresh(execution: Execution) -> bool:
-    """Whether all that the transaction has read is so now; moves its time up to now if it is."""
+    """Whether all reads of the transaction are still valid; moves its read time up to now if they are."""
     try:
         execution.block.use.refresh()
     except RetryError:

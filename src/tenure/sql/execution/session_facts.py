@@ -1,4 +1,4 @@
-"""What expressions may ask of a session: who and where, its settings, its locks, who is alive.
+"""Session information for expressions: user, database, settings, locks, and which sessions are alive.
 
 Walk: `sql.execution.expression_context` puts a `SessionFacts` and `FactAnswers` into the Context of each
 statement.
@@ -30,7 +30,7 @@ SESSION_ID_BYTES = 16
 
 
 class SessionFacts(Mapping[str, Datum]):
-    """Looked up when asked for: most statements ask for none of it."""
+    """Computed on demand: most statements need none of it."""
 
     def __init__(self, session: SessionState, block: Block) -> None:
         self._session = session
@@ -77,7 +77,7 @@ class SessionFacts(Mapping[str, Datum]):
 
 
 class FactAnswers:
-    """Answers what functions ask by name."""
+    """Answers callback functions by name."""
 
     def __init__(self, session: SessionState, block: Block) -> None:
         self._session = session
@@ -114,7 +114,7 @@ class FactAnswers:
                 )
         except RetryError:
             if got and not is_in_transaction:
-                session.services.advisory.unlock(owner, key, mode=_mode(name))  # it is run again
+                session.services.advisory.unlock(owner, key, mode=_mode(name))  # the statement runs again
             raise
         return got if is_try else ""
 

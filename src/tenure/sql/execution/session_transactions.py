@@ -38,7 +38,7 @@ class SessionTransactions:
         """The implicit transaction that a COPY under way will end."""
 
     def open(self, *, is_explicit: bool = False, is_of_several: bool = False) -> Block:
-        """A block for what comes next; it reads nothing yet."""
+        """The block for the next statement; it reads nothing yet."""
         session = self._session
         block = Block(session.services, is_explicit=is_explicit, variables=session.variables.state)
         block.fence, block.charge = session.locks.fence, session.memory.hold_writes
@@ -113,7 +113,7 @@ class SessionTransactions:
         if answer.copy is not None:
             self._copying = block
         if not answer.is_done or answer.copy is not None:
-            return answer  # the transaction goes on with it
+            return answer  # the portal has more rows, so the transaction goes on
         return self._committed(block, answer, inline=inline, again=again)
 
     def finish_copy(self) -> None:
@@ -155,7 +155,7 @@ class SessionTransactions:
             block.close()
 
     def _name_schema(self, error: ConstraintViolation) -> None:
-        """Tables know the ids of their schemas only; clients are told names."""
+        """Adds the schema's name to an error: tables have only the id of their schema."""
         block, newest = self._activity.block, self._session.services.leases.newest
         draft = block.begun.draft.descriptors if block is not None and block.begun is not None else {}
         found = draft.get(error.schema_id)
@@ -205,7 +205,7 @@ class SessionTransactions:
         self._portals.end_transaction(again, is_committed=False)
 
     def lose(self, again: Portal | None) -> None:
-        """The commit has met a rival: what was said of this try is not told."""
+        """The commit had a conflict: the notices of this try are dropped."""
         self.abandon(again)
         if again is not None:
             self._session.notices.clear()

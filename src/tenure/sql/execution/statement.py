@@ -1,4 +1,4 @@
-"""What a statement is once it is planned: something a session can run.
+"""A planned statement, which a session can run.
 
     text ─► parse ─► plan ─► Statement ─► run(execution) ─► Result: rows to come, or a tag
 
@@ -47,22 +47,22 @@ class Statement(Protocol):
 
 
 class ByName(ABC):
-    """A statement about another one, which it names: what the name stands for may be another one later."""
+    """A statement that names another one: the name may mean a different statement later."""
 
     @abstractmethod
     def columns_now(self) -> tuple[ResultColumn, ...] | None:
-        """Asked when it is bound."""
+        """Called when it is bound."""
 
 
 class ReadOnlyStatement(ABC):
-    """A statement that, when it is short, leaves nothing in its block to take back."""
+    """A statement that, if it is short, leaves nothing in its block to undo."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def point_lookup(self) -> PointLookup | None:
-        """The short way, if it is one row by its key."""
+        """The point lookup, if the statement reads one row by its key."""
 
 
 class Control:
@@ -72,7 +72,7 @@ class Control:
     parameters: ClassVar[tuple[Type, ...]] = ()
     is_short: ClassVar[bool] = True
     is_undone: ClassVar[bool] = False
-    """An error in its transaction takes it back."""
+    """A rollback of its transaction undoes it."""
 
     def control(self, execution: Execution) -> "Answer | Pending":
         raise NotImplementedError

@@ -35,13 +35,13 @@ Clock = Callable[[], float]
 
 @dataclass(slots=True)
 class Seen:
-    """What was seen of a node: in each run of it, some rows."""
+    """The measured runs and rows of a node."""
 
     loops: int = 0
     rows: int = 0
     seconds: float = 0.0
     is_taken: bool = False
-    """By DuckDB."""
+    """DuckDB runs it."""
     notes: tuple[str, ...] = ()
     """Where it finds its rows."""
 
@@ -79,7 +79,7 @@ def _taken(query: Query, run: QueryRun) -> dict[int, Seen]:
 
 
 def _without_answers(context: Context, query: Query) -> Context:
-    """Where outer values and subqueries are NULL: what a plan is rendered as does not depend on them."""
+    """A context in which outer values and subqueries are NULL: the rendered plan does not depend on them."""
     given = [*context.given, *[None] * (query.givens - len(context.given))]
     return replace(context, given=given, nested=[lambda *_: None for _ in query.nested])
 
@@ -112,7 +112,7 @@ class _Watching:
         began = self._clock()
         rows = self._run.instead(plan, run)
         if rows is not None:
-            # DuckDB has worked before it gives the first row: that is most of its time.
+            # DuckDB does most of its work before it gives the first row.
             self._of(plan).seconds += self._clock() - began
             self._of(plan).is_taken = True
             self._of(plan).notes = _noted(plan, replace(run, instead=self._run.instead))

@@ -1,1 +1,1 @@
-"""What the names in a statement mean: now, at an earlier time, in a view, of a sequence."""
+"""Name resolution for statements: now, at an earlier time, in a view, for sequences."""

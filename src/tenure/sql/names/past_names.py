@@ -1,4 +1,4 @@
-"""A name that means nothing at an earlier time: why, where it means something now.
+"""Names that did not exist at an earlier time, but exist now: the error says why.
 
     at ─────────────┬──────────────► now        the relation was made here: it did not exist at `at`
                     └ CREATE TABLE
@@ -24,7 +24,7 @@ from tenure.sql.session.services import Services
 def absence(
     services: Services, past: HistoricalUse, name: Sequence[str], path: Path, position: int
 ) -> UndefinedTable:
-    """What to say of a relation that was not found as of `past`."""
+    """The error for a relation that was not found as of `past`."""
     spoken, at = ".".join(name), past.snapshot.at
     found = find(InStore(services.catalog, services.store.snapshot()), name, path)
     if found is None:
@@ -49,6 +49,7 @@ def _made_at(services: Services, descriptor: AnyDescriptor, after_at: Timestamp)
 
 
 def _shown(at: Timestamp) -> str:
-    """As AS OF SYSTEM TIME takes it; rounded up, so that what is there at `at` is there at what is shown."""
+    """The time for AS OF SYSTEM TIME, rounded up, so that an object that exists at `at` exists at that
+    time."""
     micros = micros_of(at) + (logical_of(at) > 0)
     return datetime.fromtimestamp(micros / 1_000_000, UTC).isoformat(sep=" ", timespec="microseconds")

@@ -1,4 +1,4 @@
-"""Objects by name or number: what a cast to regclass, regtype or regnamespace finds.
+"""Objects by name or number, for casts to regclass, regtype or regnamespace.
 
     'app.users'::regclass       the table's descriptor id, shown as users where the search path has it
 
@@ -27,7 +27,7 @@ from tenure.sql.text.quoting import quoted
 
 
 def find(session: SessionState, block: Block, kind: str, sought: Datum) -> Reg:
-    """The object of a kind by its name (text) or number. Raises what PostgreSQL says if there is none."""
+    """The object of a kind by its name (text) or number. Raises PostgreSQL's error if there is none."""
     names = SessionNames(session, block)
     match kind:
         case "regclass":

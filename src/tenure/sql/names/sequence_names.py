@@ -38,7 +38,7 @@ Known = Mapping[tuple[str, ...], int]
 
 
 class ObjectNames(Protocol):
-    """What names and ids stand for in the catalog: `sql.names.session_names` has them."""
+    """Resolves names and ids in the catalog: `sql.names.session_names` implements it."""
 
     def object(self, name: Sequence[str]) -> AnyDescriptor | None: ...
 
@@ -60,7 +60,7 @@ def bind(names: ObjectNames, name: str, arguments: Sequence[Typed], known: Known
 
 
 def written_name(name: str, arguments: Sequence[Typed]) -> tuple[str, ...] | None:
-    """How a call names its sequence, if it does."""
+    """The name of the sequence in a call, if it has one."""
     if (name, len(arguments)) not in OF_SEQUENCES:
         return None
     return path_of(_constant(arguments[0], name))

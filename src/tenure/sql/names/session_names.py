@@ -1,7 +1,7 @@
-"""What the names in a statement mean to a session: tables, views, types, functions that ask the session.
+"""Name resolution for a session's statements: tables, views, types, functions that read the session.
 
-Everything that was looked at on the way is remembered: what a plan was made of (`used`, `resolved`) says
-later whether it still holds.
+It records every object and name that it looked up (`used`, `resolved`): they tell later whether a plan is
+still valid.
 
 The names in a view's query mean what they meant when the view was made (`ViewNames`). A source keeps the id
 of its object and the names that its columns had: so a renamed table is still read, a renamed column is still
@@ -51,12 +51,12 @@ SESSION_FUNCTIONS = (
     "current_catalog",
     "current_schema",
 )
-"""What SQL writes without brackets."""
+"""Functions that SQL writes without parentheses."""
 
 
 LIVENESS_NAME = "sql_liveness_is_alive"
 LIVENESS_SCHEMAS = (["tenure_internal"], ["crdb_internal"])
-"""The second is how the document on liveness spells it."""
+"""The second is the spelling of the document on liveness."""
 
 NOTHING: sequence_names.Known = {}
 
@@ -76,7 +76,7 @@ class SessionNames:
         self.used: dict[int, AnyDescriptor] = {}
         self.resolved: dict[tuple[str, ...], int | None] = {}
 
-    # ── the catalog, with a memory of what was asked ───────────────────────────────────────────
+    # ── the catalog; lookups are recorded ──────────────────────────────────────────────────────
 
     def descriptor(self, id: int) -> AnyDescriptor | None:
         found = self._block.catalog.descriptor(id)
@@ -91,7 +91,7 @@ class SessionNames:
         return self._block.catalog.schema_entry(database, name)
 
     def object(self, name: Sequence[str]) -> AnyDescriptor | None:
-        """What a name means; None only if the store, asked again, does not know it either."""
+        """The object of a name; None only if the store does not have it either."""
         found = find(self, name, self.path)
         if found is None and self._block.past is None and not self._block.draft:
             self.confirm_absent(lambda known: find(known, name, self.path), ".".join(name))
@@ -99,7 +99,8 @@ class SessionNames:
         return found
 
     def confirm_absent(self, look: Callable[[InStore], Any], name: str) -> None:
-        """Before a client is told that there is none: if the store has it, the lease is behind."""
+        """Called before a client is told that an object does not exist: if the store has it, the lease is
+        behind."""
         block, services = self._block, self._session.services
         if block.past is not None or look(InStore(services.catalog, block.use.txn)) is None:
             return
@@ -108,7 +109,7 @@ class SessionNames:
         services.leases.renew()
         raise RetryError(f'"{name}" is newer than this node\'s schema lease')
 
-    # ── what the binder asks ───────────────────────────────────────────────────────────────────
+    # ── for the binder ─────────────────────────────────────────────────────────────────────────
 
     def check_size(self, levels: int) -> None:
         if self._session.is_inline and levels > INLINE_LEVELS_MAX:
@@ -150,7 +151,7 @@ class SessionNames:
         refuse_offline(table)
 
     def system_table(self, name: Sequence[str], position: int = 0) -> Relation:
-        """What a view reads that is no object of its own."""
+        """A system table that a view reads."""
         virtual = self._session.system_tables.table(name, self.path)
         if virtual is None:
             raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)

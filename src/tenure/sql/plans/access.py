@@ -1,4 +1,4 @@
-"""How a scan reads its table, as plans have it: along which index, and which part of it.
+"""How a scan reads its table: by which index, and which part of it.
 
 Walk: `sql.access.indexes` makes an `Access`; the rows executor's scan reads by it.
 """

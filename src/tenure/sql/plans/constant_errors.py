@@ -2,16 +2,16 @@
 
     SELECT 1 / s.z FROM (SELECT 0 AS z) s WHERE false
 
-PostgreSQL puts a plain subquery's expressions in the place of its columns before it folds constants, so that
-one nobody uses is not folded either. So does `constants`: through projections, conditions and inner joins,
-but not through what groups, sorts or limits, nor through the side of an outer join that may be missing. A
-WITH query that is not read is left out.
+Before PostgreSQL folds constants, it replaces the columns of a plain subquery by their expressions, so unused
+ones are not folded. `constants` does the same through projections, conditions and inner joins, but not
+through nodes that group, sort or limit, nor through the nullable side of an outer join. A WITH query that is
+not read is left out.
 
     SELECT x FROM (SELECT 1 AS x, id FROM a UNION ALL SELECT 0, id FROM b) s WHERE id < 0 AND 1 / x > 0
 
-Of a subquery that is no plain one, columns that nobody uses are left out (but for those of a set operation,
-DISTINCT, or a branch of UNION ALL without a condition), and the conditions upon it are folded once more with
-its expressions in the place of its columns, unless it limits, numbers or excepts rows.
+Of any other subquery, unused columns are left out (except those of a set operation, DISTINCT, or a branch of
+UNION ALL without a condition). The conditions on it are folded once more with its expressions in the place of
+its columns, unless it has a LIMIT, window functions, set-returning functions or EXCEPT.
 
 Walk: `sql.bind.binding` calls `constants` for each query; `expr.tree.folding` folds what it finds.
 """
@@ -51,10 +51,10 @@ from tenure.sql.plans.trees import conjoined, conjuncts, has_nested
 Columns = frozenset[int]
 
 VARYING = ContextValue(1 << 62, TypeRef("unknown"))
-"""Stands for a value that is read from a table, of any type."""
+"""Replaces a value that is read from a table, of any type."""
 
 NODES_MAX = 100
-"""A larger expression is not put in the place of columns: it might grow with each level of subqueries."""
+"""Larger expressions do not replace columns: they might grow with each level of subqueries."""
 
 
 def constants(
@@ -73,7 +73,7 @@ class _Looking:
     parameters: int
     found: list[Node] = field(default_factory=list)
     followed: set[int] = field(default_factory=set)
-    """By the id of the plan: a WITH query may be read by several."""
+    """The ids of plans that were followed: a WITH query may be read several times."""
     known: dict[int, list[Node]] = field(default_factory=dict)
     """By the id of a plan, what its columns are made of."""
 
@@ -152,10 +152,11 @@ class _Looking:
         self.note(side)
         return [VARYING] * len(side)
 
-    # Conditions that go down into subqueries
+    # Conditions that are pushed into subqueries
 
     def _push_each(self, plan: Filter | Join, condition: Node, guard: Node) -> None:
-        """`guard` is the condition as it was folded before: what it decides by itself goes no further."""
+        """`guard` is the condition as it is folded at its own place: if it is false there, nothing is
+        pushed."""
         parts = [each for each in conjuncts(condition) if _columns([each]) and not has_nested(each)]
         if isinstance(plan, Filter):
             self._push(plan.input, conjoined(parts), guard)
@@ -182,7 +183,7 @@ class _Looking:
                 self._push_to_sides(plan, conjuncts(condition), guard, is_own=False)
 
     def _push_to_sides(self, join: Join, parts: list[Node], guard: Node, *, is_own: bool) -> None:
-        """A join's own conditions go to the side that may be missing, those from above to the other."""
+        """A join's own conditions go to its nullable side, conditions from above to the other one."""
         width = len(join.left.outputs)
         to_left = (JoinKind.RIGHT,) if is_own else (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
         to_right = (JoinKind.LEFT,) if is_own else (JoinKind.RIGHT,)
@@ -194,7 +195,7 @@ class _Looking:
             self._push(join.right, conjoined(right), guard)
 
     def _own_conditions(self, plan: Plan) -> list[Node]:
-        """Those that a subquery has already: what they decide, others are not asked about."""
+        """The subquery's own conditions: if they are false, a pushed condition is not evaluated."""
         found: list[Node] = []
         while isinstance(plan, Filter):
             found.insert(0, _filled(plan.condition, self.known[id(plan.input)]))
@@ -224,7 +225,7 @@ def _asked(plan: Plan, used: Columns) -> list[Columns]:
 
 
 def _without_unused(plan: Plan, used: Columns) -> Plan:
-    """A grouping without the aggregates that nobody asks for; any other plan as it is."""
+    """A grouping without its unused aggregates; any other plan unchanged."""
     if not isinstance(plan, Aggregate):
         return plan
     width = len(plan.keys)

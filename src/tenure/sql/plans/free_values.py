@@ -1,10 +1,10 @@
-"""What a plan needs from around it: outer values, and the rounds of recursive queries.
+"""The free values of a plan: outer values, and the rounds of recursive queries that it reads.
 
-    SELECT (SELECT max(c) FROM u WHERE u.b = t.b) FROM t      the subquery needs t.b: a Given
+    SELECT (SELECT max(c) FROM u WHERE u.b = t.b) FROM t      the subquery needs t.b: a ContextValue
     WITH RECURSIVE r AS (... (WITH w AS (SELECT ... FROM r) ...)) ...     w needs the last round of r
 
-A WITH query may be read in many places, and read another that is: what each needs is worked out once per
-query, so that the cost follows the size of the plan and not the number of ways through it.
+A WITH query may be read in many places, and may read others. The free values of each are computed once, so
+the cost grows with the size of the plan and not with the number of paths through it.
 
 Walk: `sql.rows.runner` makes one per compiled query; `sql.duck` and `sql.explain.plan_text` ask as well.
 """
@@ -29,7 +29,7 @@ from tenure.sql.plans.trees import givens
 
 class Needs(NamedTuple):
     givens: frozenset[int] = frozenset()
-    """Numbers of values that somebody outside has to fill, parameters included."""
+    """Numbers of the values that must be set from outside, parameters included."""
     workings: frozenset[int] = frozenset()
     """Numbers of the recursive queries around it whose rows of the last round it reads."""
 

@@ -1,10 +1,10 @@
-"""Whether one condition follows from another, as far as a look at them tells.
+"""Whether one condition implies another, by simple rules.
 
     b >= 1 AND c = 'x'      implies     b > 0, b IS NOT NULL
     b > 0 OR b IS NULL      does not    b > 0
 
-A part of what shall follow stands in the other condition, or is weaker than a comparison there of the
-same expression with a constant. What is not found here may follow all the same.
+Each conjunct of the implied condition occurs in the other one, or is weaker than a comparison there of the
+same expression with a constant. Other implications are not found.
 
 Walk: `statements.dml.on_conflict` asks which partial indexes a conflict target covers.
 """

@@ -1,4 +1,4 @@
-"""Plans: what a query means, as relational nodes with everything resolved.
+"""Plans: queries as relational nodes with all names and types resolved.
 
     SELECT city, count(*) FROM people WHERE age > $1 GROUP BY city ORDER BY 2 DESC
 
@@ -9,7 +9,7 @@
             Scan(people: city, age)
 
 A row is a tuple. The expressions of a node are `expr` trees whose `ColumnRef(n)` is position n of the
-row it gets: its input's row, or, of a join, the left row followed by the right one. `Given(n)` is a
+row it gets: its input's row, or, of a join, the left row followed by the right one. `ContextValue(n)` is a
 value that is fixed while the node runs: the statement's parameters come first, then a number for
 each value of an outer row that a subquery or a LATERAL item uses. `Nested(n, ...)` asks `Query.nested[n]`.
 
@@ -65,8 +65,8 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Virtual:
-    """Rows that are made when asked for: system tables, catalogs. `source` is a key into the session's
-    table of them."""
+    """Rows that are computed when they are read: system tables, catalogs. `source` is their key in the
+    session's system tables."""
 
     outputs: tuple[OutputColumn, ...]
     source: str
@@ -379,11 +379,11 @@ class Subquery:
     kind: NestedKind
     plan: Plan
     takes: tuple[int, ...] = ()
-    """The Given numbers that its outer values fill; none: it has one answer for the whole statement."""
+    """The numbers of its outer values; without any it has one result for the whole statement."""
     functions: tuple[str, ...] = ()
     """The comparisons, by id, of IN and ALL: one for each operand and column. Those of rows have one sign."""
     type: Type | None = None
-    """Of SCALAR and ARRAY: the value's."""
+    """The type of the value, for SCALAR and ARRAY."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,9 +392,9 @@ class Query:
 
     plan: Plan
     parameters: tuple[Type, ...] = ()
-    """The statement's parameters: Given 0, 1, ..."""
+    """The types of the statement's parameters, which are the context values 0, 1, ..."""
     givens: int = 0
-    """How many Given numbers there are in all."""
+    """The number of context values in all."""
     nested: tuple[Subquery, ...] = ()
     shared: tuple[Plan, ...] = ()
     constants: tuple[Node, ...] = ()

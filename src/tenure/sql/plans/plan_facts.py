@@ -1,8 +1,8 @@
-"""What can be said of a plan by looking at it: what it needs from outside, and how much it may read.
+"""Properties of a plan: how much it may read, and whether it is volatile.
 
     is_bounded          every table in it is read by a key or a prefix of one
     is_point_query      at most a few rows of one table, by key
-    is_volatile_plan    it may answer otherwise when it is asked again
+    is_volatile_plan    it may give another result when it runs again
 
 Walk: `sql.access` and `sql.rows` ask these; `statements.dml.queries` asks `is_bounded` to choose who runs a
 plan.

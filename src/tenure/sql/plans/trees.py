@@ -27,13 +27,13 @@ from tenure.expr.tree.expressions import (
 from tenure.expr.tree.rewrite import rewrite, shifted
 
 COMPARISONS = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""What each becomes when its sides change places."""
+"""The comparison that means the same with its sides swapped."""
 
 NEGATIONS = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 def conjuncts(tree: Node | None) -> list[Node]:
-    """What is false by itself stands for all: no row is asked about the rest."""
+    """A conjunct that is constant false replaces all others, which are then not evaluated."""
     if tree is None:
         return []
     if isinstance(tree, And):
