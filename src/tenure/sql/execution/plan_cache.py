@@ -128,8 +128,8 @@ class PlanCache:
                 self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        """Moves plans that were used since their last turn to the end again: many texts that are sent once must
-        not evict those that are sent all the time.
+        """Moves plans that were used since their last turn to the end again: many texts that are sent once
+        must not evict those that are sent all the time.
         """
         while True:
             key, plan = self._plans.popitem(last=False)

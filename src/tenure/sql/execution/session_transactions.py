@@ -113,7 +113,7 @@ class SessionTransactions:
         if answer.copy is not None:
             self._copying = block
         if not answer.is_done or answer.copy is not None:
-            return answer  # the portal has more rows, so the transaction goes on
+            return answer  # more rows, or a COPY, are to come: the transaction goes on
         return self._committed(block, answer, inline=inline, again=again)
 
     def finish_copy(self) -> None:

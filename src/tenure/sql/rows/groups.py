@@ -30,13 +30,13 @@ Step: TypeAlias = Callable[[Any, Tuple], Any]
 """step(state, row) returns the state."""
 
 GROUP_BYTES = 200
-"""What a group costs besides its key: its places in the tables and its states."""
+"""Bytes of a group besides its key: its table entries and its states."""
 
 VALUE_BYTES = 64
-"""What a value that is kept costs besides itself: its place, the tuple around it."""
+"""Bytes of a kept value besides itself: its list entry and the tuple around it."""
 
 JSON_BYTES = 240
-"""What a value costs besides, once it is a member of a JSON value and that is written."""
+"""Further bytes of a value that becomes a member of a JSON value and is written."""
 
 COLLECTING = ("array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg")
 
@@ -67,7 +67,7 @@ class CompiledCall:
     def _hold(
         self, call: AggregateCall, own: list[Type], types: Mapping[int, Type], compiler: Compiler
     ) -> None:
-        """Held are the arguments followed by what they are ordered by."""
+        """The kept values are the arguments followed by the ORDER BY values."""
         ordered = [compiler.type_of(key.node, types) for key in call.order]
         self._ordered = [compiler.evaluate(key.node, types) for key in call.order]
         keys = [

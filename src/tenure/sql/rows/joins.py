@@ -1,6 +1,6 @@
 """Joins: by hash where the condition has an equality, else each with each.
 
-    hash       the right rows are held, by the values that must be equal; left rows come by and ask
+    hash       the right rows are held in a table by the joined values; each left row looks them up
     lateral    the right side is run for each left row, which gives it values: also a lookup by index
     loop       the right rows are held and all tried
 
@@ -56,7 +56,7 @@ class JoinRows(RowNode):
         return self._with_right_held(run)
 
     def _lateral(self, run: QueryRun) -> Candidates:
-        # For each left row another answer: nothing else can take that over.
+        # The right side differs for each left row, so DuckDB cannot take it over.
         run, right, lateral = replace(run, instead=None), self._right, self.plan.lateral
 
         def candidates(row: Tuple) -> Rows:
@@ -86,7 +86,7 @@ class JoinRows(RowNode):
                 candidates = _all_of(run, rights)
             yield from self._joined(run, left, candidates, matched)
             if matched is not None:
-                # Equal rows that are one object have matched, or not, together.
+                # Rows that are the same object have matched, or not, together.
                 yield from (self._no_left + row for row in rights if id(row) not in matched)
 
     def _table(
@@ -144,7 +144,7 @@ class JoinRows(RowNode):
 
 
 TABLE_ROW_BYTES = 100
-"""What a row costs in a hash table, besides itself: its place, its key, its list."""
+"""Bytes of a row in a hash table besides itself: its entry, its key, its list."""
 
 
 def _asking(run: QueryRun, table: dict[Any, list[Tuple]], key: KeyOf) -> Candidates:

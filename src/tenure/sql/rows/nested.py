@@ -1,9 +1,9 @@
 """Queries inside a query: subqueries of expressions, WITH, WITH RECURSIVE.
 
-A subquery whose answer does not depend on the row is run once; one that does is run for each
-different set of outer values, and remembers the last few thousand answers. A WITH query is run as
-far as somebody reads it: an endless one under a LIMIT ends. Inside the recursive term of WITH
-RECURSIVE both are run anew in each round, if they read its rows.
+A subquery that does not depend on the row runs once. Any other one runs for each distinct set of outer
+values, and caches the last few thousand results. A WITH query runs only as far as its readers go, so an
+endless one under a LIMIT ends. Inside the recursive term of WITH RECURSIVE both run again in each round, if
+they read its rows.
 
 Walk: `sql.rows.runner` makes these and puts the subqueries into the expressions' Context;
 `sql.rows.quantified` answers for IN, ANY and ALL.
@@ -42,7 +42,7 @@ class CompiledSubquery:
         self._answer = _ANSWERS.get(subquery.kind) or quantified(subquery)
 
     def asked(self, run: QueryRun) -> Ask:
-        """What a run's Context calls: with the operands, if it has some, then the outer values."""
+        """The function for the run's Context: called with the operands, if any, then the outer values."""
         if self._free or self._workings:
             run = replace(run, instead=None)
         subquery, node, free, given = self._subquery, self._node, self._free, run.given
@@ -110,11 +110,11 @@ _ANSWERS: dict[NestedKind, Callable[[QueryRun, RowNode, Holding], Any]] = {
 
 
 class KeptRows:
-    """The rows of a WITH query that somebody has read, and where the next come from."""
+    """The rows of a WITH query that have been read, and the source of the next ones."""
 
     def __init__(self, run: QueryRun, rows: Rows, rounds: tuple[int, ...]) -> None:
         self.rounds = rounds
-        """Of the recursive queries that it reads: the rounds whose rows these are."""
+        """The rounds of the recursive queries that these rows were computed from."""
         self._rows = rows
         self._kept: list[Tuple] = []
         self._holding = Holding(run.memory, "a WITH query")
@@ -132,7 +132,7 @@ class KeptRows:
             self._holding.add(row)
 
     def let_go(self) -> None:
-        """The run is over, or a later round's rows take its place."""
+        """Drops the rows: the run is over, or a later round begins."""
         self._holding.give_back()
 
 

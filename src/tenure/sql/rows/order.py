@@ -40,7 +40,7 @@ class SortRows(RowNode):
 
     def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         if self.plan.is_given:
-            # An offloaded input would not keep the index's order.
+            # An input that DuckDB runs would not keep the index's order.
             return self._input.start(replace(run, instead=None), wanted)
         return self._sorted(run, wanted)
 
@@ -59,7 +59,7 @@ class SortRows(RowNode):
             holding.hold(batch)
             kept = self._sort(kept + batch, run.context)[:wanted]
             if len(kept) <= BATCH_ROWS or holding.held_bytes > 2 * kept_bytes + BATCH_BYTES_MAX:
-                # Most of it may have gone; to measure much of it each time would take long.
+                # Most of the rows may be gone; measuring all of them each time would take long.
                 kept_bytes = size_of_rows(kept)
                 holding.replace(kept_bytes)
         return kept

@@ -22,7 +22,7 @@ from tenure.sql.plans.plan import SortKey
 from tenure.sql.rows.run import Compiler, Tuple
 
 KeyOf: TypeAlias = Callable[[Tuple, Context], Any]
-"""Of a row: what equal rows have in common; hashable."""
+"""A hashable key of a row; equal rows have equal keys."""
 
 Sorter: TypeAlias = Callable[[list[Tuple], Context], list[Tuple]]
 
@@ -83,7 +83,7 @@ def require_equality(kind: Type) -> None:
 
 
 def comparable_of(kind: Type) -> Callable[[Any], Any] | None:
-    """What makes a value hashable by its equality, NULL included; None: it is already."""
+    """The function that makes a value hashable by SQL's equality, NULL included; None if it is already."""
     if kind.compares_natively:
         return None
     of = kind.comparable

@@ -4,14 +4,14 @@
     (a, b) IN (...)       NULL if it is equal to none, but to one as far as neither has a NULL
     (a, b) < ANY (...)    true if it is less than the greatest; else NULL if a NULL comes first somewhere
 
-No answer tries all rows. Equality asks a set. An order asks the one row that is least or greatest; where that
-is not enough, rows that could make it NULL are found by what they have before their first NULL. ALL is the
-negation of ANY with the opposite comparison, NULLs included.
+No evaluation tries all rows. Equality looks up a set. An order comparison needs the least or greatest row
+only; if that does not decide, rows that could make the result NULL are found by their values before the first
+NULL. ALL is the negation of ANY with the opposite comparison, NULLs included.
 
-Operators that are no comparisons, and comparisons of two types with values of different kinds (a date and a
-timestamp), try one row after the other.
+Other operators, and comparisons of two types with different values in Python (a date and a timestamp), try
+one row after the other.
 
-Invariant (nested-null): IN, ANY and ALL have three truths, as PostgreSQL's.
+Invariant (nested-null): IN, ANY and ALL follow PostgreSQL's three-valued logic.
 
 Walk: `sql.rows.nested` asks here for its subqueries of these kinds.
 """
@@ -31,11 +31,11 @@ from tenure.sql.rows.run import QueryRun, RowNode, Tuple
 
 Truth: TypeAlias = bool | None
 Answer: TypeAlias = Callable[..., Truth]
-"""Of the operands, one argument each."""
+"""Takes the operands, one argument each."""
 
 
 def quantified(subquery: Subquery) -> Callable[[QueryRun, RowNode, Holding], Answer]:
-    """Gives, of a run, what answers for operands."""
+    """Makes, for a run, the function that answers for operands."""
     kinds = [output.type for output in subquery.plan.outputs]
     functions = [function_with_id(each) for each in subquery.functions]
     sign, is_any = functions[0].name, subquery.kind is NestedKind.IN
@@ -110,7 +110,8 @@ Places: TypeAlias = tuple[int, ...]
 
 
 class _AnyEqual:
-    """Rows by where they have no NULL; of each kind a set of what stands in the places that are asked for."""
+    """Rows grouped by the positions without NULL; for each group, sets of the values at the positions asked
+    for."""
 
     def __init__(self, rows: Sequence[Tuple]) -> None:
         self._rows: defaultdict[Places, list[Tuple]] = defaultdict(list)
@@ -138,7 +139,7 @@ class _AnyEqual:
 
 
 def _places(row: Tuple) -> Places:
-    """Where it has no NULL."""
+    """The positions at which it has no NULL."""
     return tuple([place for place, value in enumerate(row) if value is not None])
 
 

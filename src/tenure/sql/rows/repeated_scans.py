@@ -1,10 +1,11 @@
-"""A table that is scanned again and again for outer values: held by the columns that must be equal to them.
+"""A table that is scanned again for each outer value: its rows are held in a hash table by the compared
+column.
 
     SELECT id, EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.n > a.n) OR a.x FROM a
 
-Where no index leads to the rows and the subquery is no join, each outer value would read all of b. A scan
-that has been read to its end once, and is asked again, holds its rows by b.k. Then only those with an equal
-key are tried, with the whole condition. One that ends early each time, as under EXISTS, reads on as it did.
+Without an index, a subquery that is no join would read all of b for each outer value. So a scan that was read
+to its end once, and starts again, keeps its rows by b.k. After that only rows with an equal key are tried,
+with the whole condition. A scan that always ends early, as under EXISTS, is not kept.
 
 Rows that do not fit into the query's memory are not held: then each run reads them, as before.
 
@@ -26,7 +27,7 @@ from tenure.sql.rows.ordering import comparable_of
 from tenure.sql.rows.run import Compiler, QueryRun, Rows, Tuple, batches
 
 HELD_SHARE = 4
-"""One part in so many of the query's memory may be taken by one table: the rest is for what needs it."""
+"""One table may take this fraction (1/n) of the query's memory."""
 
 
 def repeated_scan(plan: Scan, types: Mapping[int, Type], compiler: Compiler) -> "RepeatedScan | None":
@@ -55,7 +56,7 @@ def _tie(tree: Node, outer: frozenset[int]) -> tuple[int, int] | None:
 
 @dataclass(slots=True)
 class _State:
-    """What one run knows of a scan."""
+    """The state of a scan in one run."""
 
     was_whole: bool = False
     """Whether it has been read to its end."""

@@ -1,8 +1,8 @@
-"""One execution of a plan: what it reads from, what it may hold, who may stop it.
+"""One execution of a plan: its sources, its memory, and its check for cancels.
 
-A plan is compiled once into a tree of `RowNode`s; a `QueryRun` is what they are given each time. All of
-them work by pulling: a node asks its input for the next row only when it is asked itself, so what
-a LIMIT does not need is neither read nor computed.
+A plan is compiled once into a tree of `RowNode`s, which get a `QueryRun` for each execution. Nodes pull rows:
+a node asks its input for the next row only when its own next row is asked for, so rows beyond a LIMIT are
+neither read nor computed.
 
     rows(run, wanted)       `wanted`: how many rows the caller takes at most, if that is known
 
@@ -36,7 +36,7 @@ Tuple: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = Iterator[Tuple]
 
 BATCH_ROWS = 1_000
-"""So often a run looks whether it was canceled, and counts what it holds."""
+"""After so many rows a run checks for a cancel, and counts its memory."""
 
 BATCH_BYTES_MAX = 4 << 20
 """Batches grow from one row on, as long as they, and the values made for them, stay below this."""
@@ -46,34 +46,34 @@ BATCH_BYTES_MAX = 4 << 20
 class QueryRun:
     context: Context
     source: Source
-    """What tables are read from."""
+    """The source that tables are read from."""
     layouts: Callable[[Table], Layout]
     virtual: Callable[[str], Iterable[Tuple]]
     """The rows of a system table by its key."""
     check: Callable[[], None]
     """Raises if the run was canceled or takes too long."""
     memory: Account
-    """Of the statement: what sorts, hashes and groups hold is charged there."""
+    """The statement's account: sorts, hash tables and groups are charged to it."""
     instead: "Callable[[Plan, QueryRun], Rows | None] | None" = None
-    """Asked at each node, with the run itself: whether something faster takes it over."""
+    """Called for each node with the run: returns rows if DuckDB takes the node over."""
     lock: Callable[[Lock, Tuple], bool] | None = None
-    """Locks a row as it passes a Lock node; False if it shall be passed over."""
+    """Locks a row as it passes a Lock node; False if the row is to be skipped."""
     read: Callable[[int], None] | None = None
-    """Told how large each row is that was looked up by its key, before it is decoded."""
+    """Called with the size of each row that was looked up by its key, before it is decoded."""
     watch: Callable[[Plan, Rows], Rows] | None = None
     """Sees the rows of each node pass: EXPLAIN ANALYZE."""
     query: Query | None = None
-    """What is run: set when the run starts."""
+    """The query: set when the run starts."""
     given: list[Any] = field(default_factory=list)
-    """What the context's `given` is: filled when the run starts."""
+    """The same list as the context's `given`: filled when the run starts."""
     shared: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """The rows of WITH queries that have been read."""
     working: dict[int, list[Tuple]] = field(default_factory=dict)
-    """What the last round of a WITH RECURSIVE gave."""
+    """The rows of the last round of each WITH RECURSIVE."""
     rounds: Counter[int] = field(default_factory=Counter)
     """How many rounds each WITH RECURSIVE has begun, however often it was started."""
     scans: dict[int, Any] = field(default_factory=dict)
-    """What `rows.repeated_scans` holds of tables that are scanned again and again."""
+    """The rows that `rows.repeated_scans` keeps."""
 
 
 class RowNode(ABC):
@@ -93,7 +93,7 @@ class RowNode(ABC):
 
 
 class Compiler(Protocol):
-    """What a node is made with."""
+    """The compiler that nodes are made with."""
 
     free: FreeValues
 
@@ -116,7 +116,7 @@ def batches(run: QueryRun, rows: Iterable[Tuple]) -> Iterator[list[Tuple]]:
         run.check()
         made_bytes = memory.large_bytes
         yield batch
-        memory.settle()  # the caller has charged what it keeps of the batch
+        memory.settle()  # the caller has charged the rows that it keeps
         if wanted < BATCH_ROWS or made_bytes or size_of_rows(batch[:1]) * wanted > BATCH_BYTES_MAX:
             is_small = max(made_bytes, size_of_rows(batch)) < BATCH_BYTES_MAX
             wanted = min(BATCH_ROWS, wanted * 4) if is_small else 1

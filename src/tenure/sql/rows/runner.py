@@ -1,13 +1,13 @@
-"""Plans run by Python, row by row: what a plan means.
+"""Plans run by Python, row by row: the reference for what a plan means.
 
     runner = compile(query)         once: every node an object, every expression a closure
     for row in runner.rows(run):    as often as wanted, each time with a `QueryRun` of its own
 
-DuckDB may run a part of a plan faster (`QueryRun.instead`); what it gives has to be what is given here,
-value for value, with PostgreSQL's types, NULLs, order and errors.
+DuckDB may run a part of a plan faster (`QueryRun.instead`). Its rows must be those of this executor, value
+for value, with PostgreSQL's types, NULLs, order and errors.
 
-Invariant (rows-lazy): a row is computed when it is asked for: what a LIMIT or EXISTS does not need
-raises no error and has no effect. What is constant is worked out before: `expr.tree.folding`.
+Invariant (rows-lazy): a row is computed when it is asked for: rows that a LIMIT or EXISTS does not need raise
+no error and have no effect. Constants are evaluated before: `expr.tree.folding`.
 
 Walk: statements call `compile` for a planned query, keep the result with the prepared statement, and run it
 -> `sql.rows.scan`, `steps`, `joins`, `groups`, `windows`, `order` and `nested` make the rows.
@@ -77,7 +77,7 @@ class CompiledQuery:
         query = self.query
         for fold in self._constants:
             fold(run.context)
-        run.memory.settle()  # what was folded to a short value is gone
+        run.memory.settle()  # the intermediate values of folding are gone
         given = list(run.context.given)
         assert len(given) >= len(query.parameters), "a value for each parameter"
         given += [None] * (query.givens - len(given))
@@ -92,7 +92,7 @@ class CompiledQuery:
 
 
 def _forgetting(rows: Rows, run: QueryRun, nested: list[Any]) -> Rows:
-    """Subqueries and WITH queries refer to the run, which refers to them: what they remember ends with it."""
+    """Breaks the reference cycle between the run and its subqueries and WITH queries when the rows end."""
     try:
         yield from rows
     finally:

@@ -117,7 +117,8 @@ def _growing(run: QueryRun, span: Span, is_reverse: bool, size: int) -> Entries:
 def _reading(
     run: QueryRun, layout: Layout, keyed: CompiledIndex, columns: tuple[int, ...], entries: Entries
 ) -> tuple[Read, Entries]:
-    """What makes the rows, and of which entries: those of a secondary index may be enough."""
+    """The function that makes the rows, and the entries it needs: those of a secondary index may be
+    enough."""
     if keyed.is_primary:
         return layout.reader(keyed, columns), entries
     read = layout.entry_reader(keyed, columns)
@@ -166,7 +167,7 @@ class _CompiledAccess:
         return list(product(*[choice.values(run) for choice in self._choices]))
 
     def span(self, run: QueryRun, keyed: CompiledIndex, prefix: Tuple) -> Span | None:
-        """None if nothing can lie in it."""
+        """None if the span is empty."""
         start, end = _given_bound(self._start, run), _given_bound(self._end, run)
         if self._start is None and self._end is None:
             return keyed.span(prefix)

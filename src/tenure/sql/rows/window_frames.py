@@ -248,7 +248,7 @@ _COMPARED: dict[str, Callable[[Any], Any]] = {"date": _as_timestamp, "time": _as
 
 
 def _shift(sign: str, kind: Type, offset: Type) -> Callable[[Context, Any, Any], Any]:
-    """Nothing overflows here: an edge beyond the type's range, or the day's, is an edge all the same."""
+    """Adds without overflow: an edge may lie beyond the range of the type."""
     way = -1 if sign == "-" else 1
     if kind.family in _PLAIN:
         return (lambda _, a, b: a - b) if sign == "-" else (lambda _, a, b: a + b)

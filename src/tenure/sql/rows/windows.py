@@ -1,4 +1,4 @@
-"""Window functions: each row beside the rows around it.
+"""Window functions: each row gets values computed from the rows around it.
 
     partition      rows with equal PARTITION BY values
     peers          rows of a partition that ORDER BY does not tell apart
@@ -29,10 +29,10 @@ from tenure.sql.rows.run import Compiler, QueryRun, RowNode, Rows, Tuple, gather
 from tenure.sql.rows.window_frames import Frames, peers_of
 
 BEYOND = 1 << 62
-"""Further than any frame reaches: the next one starts anew."""
+"""A position beyond every frame: the next row starts a new aggregation."""
 
 CALL_BYTES = 64
-"""What a window function's value takes, with its argument and frame."""
+"""Bytes of a window function's value with its argument and frame."""
 
 _FUNCTIONS = {function.id: function for function in WINDOW_FUNCTIONS}
 
@@ -170,7 +170,7 @@ class _Call:
                 for place in frame[done:]:
                     if counts[place]:
                         state = step(state, *arguments[place])
-                # A frame that does not begin with the partition is none to go on from.
+                # Only a frame that begins with the partition can be extended.
                 done = len(frame) if isinstance(frame, range) and frame.start == 0 else BEYOND
                 known, value = frame, finish(state)
                 if grows_with_frame:

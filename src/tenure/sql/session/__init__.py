@@ -1,1 +1,1 @@
-"""A client's session: its blocks, portals, variables, kept plans, and what ends a statement early."""
+"""A client's session: its blocks, locks, variables, memory, and the interrupts of its statements."""

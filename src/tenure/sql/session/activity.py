@@ -1,4 +1,4 @@
-"""What a session is doing: its block, the statement under way, and where that runs.
+"""The activity of a session: its block, its current statement, and where that runs.
 
 Walk: `sql.session.session_state` makes one; the session and its transactions write it;
 `sql.session.interrupts` and system tables read it.

@@ -1,4 +1,4 @@
-"""What a SQL session gives to its door, and what it takes from it.
+"""The interface between a door and a SQL session.
 
 A door (`pgwire`) owns bytes, sockets and formats; a session owns statements, transactions and
 values. Between them go values in Python, described by `expr` types:
@@ -11,10 +11,10 @@ values. Between them go values in Python, described by `expr` types:
     Query      ─► split(text), then for each: prepare, bind, execute
     Cancel     ─► cancel(), from any thread
 
-A session runs in one thread at a time, but not always in the same one. Short statements run on the
-door's own loop (`inline`), where nothing may wait: what would have to wait raises `NotShort` before
-it has had any effect, and the door calls again from a thread. A commit made inline comes back as a
-`Pending`: the door submits it and asks for its result when told.
+A session runs in one thread at a time, but not always in the same one. Short statements run on the door's own
+loop (`inline`), where nothing may wait: a statement that would have to wait raises `NotShort` before it has
+any effect, and the door calls again from a thread. A commit made inline comes back as a `Pending`: the door
+submits it, and asks for its result when `on_done` was called.
 
 Walk: `pgwire.conversation` calls the methods of `Client`; `sql.clients.session.Session` is one.
 """
@@ -61,7 +61,7 @@ class Answer(NamedTuple):
     is_empty: bool = False
     """The query string held no statement: EmptyQueryResponse."""
     size_bytes: int = 0
-    """How much the rows are, roughly."""
+    """The approximate size of the rows in bytes."""
 
 
 class Pending(Protocol):
@@ -149,7 +149,7 @@ class NotShort(Exception):
 
 
 class Notice(NamedTuple):
-    """What is told beside the answer; severity is NOTICE, WARNING, INFO or LOG."""
+    """A message beside the answer; severity is NOTICE, WARNING, INFO or LOG."""
 
     message: str
     severity: str = "NOTICE"
@@ -159,7 +159,7 @@ class Notice(NamedTuple):
 
 
 class Endpoints(NamedTuple):
-    """The two ends of a client's connection; nothing where there is none."""
+    """The two addresses of a client's connection; empty if there is none."""
 
     client_address: str = ""
     client_port: int = 0
@@ -179,7 +179,7 @@ class Timeouts(NamedTuple):
 
 
 class Buffers(Protocol):
-    """Where the door tells how much it holds for a session."""
+    """The interface by which the door reports the memory it holds for a session."""
 
     def receive(self, size_bytes: int) -> None:
         """A message of so many bytes is coming, or 0: it has been dealt with. Raises OutOfMemory (53200)."""
@@ -203,12 +203,12 @@ class Client(Protocol):
 
     @property
     def env(self) -> Env:
-        """By which calls are made that go on when nobody waits for them any more."""
+        """Runs calls that go on when their caller has stopped waiting."""
         ...
 
     @property
     def holds_locks(self) -> bool:
-        """Outside of a transaction too: others may wait for what it does next."""
+        """Whether others may wait for this session's next step, even outside of a transaction."""
         ...
 
     @property
@@ -216,12 +216,12 @@ class Client(Protocol):
 
     @property
     def doing(self) -> str:
-        """The text of what it does or did last, without secrets: for logs."""
+        """The text of its current or last statement without secrets, for logs."""
         ...
 
     @property
     def notices(self) -> list[Notice]:
-        """The door takes them out and sends them before the answer."""
+        """The door removes them and sends them before the answer."""
         ...
 
     @property
@@ -288,7 +288,7 @@ class Client(Protocol):
     def close_portal(self, name: str) -> None: ...
 
     def received(self, at: float | None) -> None:
-        """What it is called for next was asked for then, by the monotonic clock: it may have had to queue."""
+        """The next call was received then, by the monotonic clock: it may have waited in a queue."""
         ...
 
     def cancel(self) -> None:

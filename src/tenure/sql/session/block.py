@@ -1,4 +1,4 @@
-"""One transaction of a SQL session: what it reads from, and how it ends.
+"""One transaction of a SQL session: its source of reads, its savepoints and its end.
 
     implicit   begun by a statement, ended with it (or, of several sent together, at Sync)
     explicit   BEGIN ... COMMIT or ROLLBACK
@@ -8,8 +8,8 @@ that. One that reads the past (AS OF SYSTEM TIME) has a snapshot instead and nee
 
     savepoint = what is buffered, declared and set so far; going back to one undoes the rest
 
-What was read stays read until the block ends, also what was read after a savepoint that it went back to: a
-client that decides by what it saw has still seen it.
+Reads count until the block ends, also those after a savepoint that it went back to: the client may have
+decided by the rows that it saw.
 
 Walk: `sql.clients.session` opens and ends blocks; statements read through `source` and write through `txn`.
 """
@@ -98,22 +98,23 @@ class Block:
         self.is_failed = False
         self.is_read_only = False
         self.pause: Callable[[float], None] | None = None
-        """How it waits for a lease; None: its statement is run again from the start."""
+        """How it waits for a lease; None: its statement runs again from the start."""
         self.fence: Callable[[Transaction | None], None] | None = None
-        """Asks what its SQL session holds through the node's session, and bounds a commit by it."""
+        """Checks the locks that its SQL session holds through the node's session, and bounds a commit by
+        them."""
         self.charge: Callable[[int], None] | None = None
         """Accounts for so many bytes of its writes; raises if there is no room for them."""
         self.proves_late = False
-        """Nobody is told anything of it before it commits: what is in its way may be found then."""
+        """The client gets no answer before the commit, so conflicting rows may be found at the commit."""
         self.has_locks = False
         """Rows are locked for it: they are given up when it is over."""
         self.now_micros = services.env.wall_micros()
         self.began = services.env.monotonic()
         self.savepoints: list[Savepoint] = []
         self.variables = variables
-        """What was set when it began: a rollback goes back to it."""
+        """The variables as they were when it began, for a rollback."""
         self.on_end: list[Callable[[], None]] = []
-        """What is to be done when it is over, however it ends: locks are released."""
+        """Callbacks for its end, by commit or rollback: they release locks."""
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
@@ -151,7 +152,7 @@ class Block:
         return use
 
     def begin_statement(self, text: str) -> None:
-        """Notes the statement: it is shown to those who have to wait for the block."""
+        """Notes the statement, which is shown to transactions that wait for the block."""
         self._statement = text
         if self._use is not None:
             self._use.statement = text
@@ -174,7 +175,7 @@ class Block:
         return self.use.txn if self.past is None else self.past.snapshot
 
     def view(self) -> ReadView | Snapshot:
-        """What is to be read now, for a cursor that reads on when the block has gone on."""
+        """A fixed view of the current state, for a cursor that is read while the block goes on."""
         return self.use.txn.view() if self.past is None else self.past.snapshot
 
     @property
@@ -182,7 +183,7 @@ class Block:
         return self.use.txn.read_at if self.past is None else self.past.snapshot.at
 
     def read_as_of(self, at: Timestamp) -> None:
-        """From here on everything is read as of a fixed time; only before the first statement."""
+        """Makes all reads be as of a fixed time; allowed only before the first statement."""
         if self.past is not None and self.past.snapshot.at == at:
             return
         if self.has_begun:
@@ -245,7 +246,7 @@ class Block:
             self._use.draft = place.draft.copy()
 
     def undo(self, place: BlockMark) -> None:
-        """Undoes what a statement did that nobody was told of: what it read does not count either."""
+        """Undoes a statement that gave no answer yet: its reads do not count either."""
         if self._use is None:
             return
         if place.mark is None:
@@ -321,7 +322,7 @@ class Block:
         return self.use.txn.take_back(error)
 
     def _come_up_to_date(self) -> None:
-        """Rows that are only counted on are looked at as late as can be: few of them change after that."""
+        """Reads the rows that the block relies on as late as possible: few of them change after that."""
         if self.is_explicit and self.use.txn.counts_on_rows:
             self.use.refresh()
 
@@ -332,7 +333,7 @@ class Block:
             self.close()
 
     def close(self) -> None:
-        """Gives up what is not committed, and everything it holds; again is harmless."""
+        """Drops uncommitted changes and releases everything it holds; a second call has no effect."""
         if self._use is not None:
             self._drop_use(self._use)
         ended, self.on_end = self.on_end, []

@@ -28,7 +28,7 @@ class GeneratedValues:
         self._random: list[int] = []
         """Drawn and not used yet."""
         self._block: Block | None = None
-        """Whose catalog the sequences are looked up in."""
+        """The block in whose catalog the sequences are looked up."""
         self._sequences = SessionSequences(
             services.sequences, self._sequence, self._may_wait, self._may_write, fence
         )
@@ -58,6 +58,6 @@ class GeneratedValues:
         self._block.require_writable(f"{function}()")
 
     def _may_wait(self) -> None:
-        """Asked before the store is written: not on the door's loop."""
+        """Called before the store is written: raises on the door's loop."""
         if self._activity.is_inline:
             raise NotShort

@@ -1,4 +1,4 @@
-"""What may run on the door's loop: statements that are cheap by proof, over inputs of bounded size.
+"""Statements that may run on the door's loop: provably cheap ones, over inputs of bounded size.
 
     what is evaluated   what is in `expr.tree.cheap_expressions`, STEPS_MAX steps in all
     parameters          INPUT_BYTES_MAX bytes of Bind, as many of the statement's text
@@ -9,8 +9,8 @@ A statement of a table evaluates more than it says: defaults, generated columns,
 partial indexes belong to what is counted. Rows that other tables' foreign keys act on are never counted: such
 statements leave the loop.
 
-All but the rows that are read is known when the statement is planned. What these are is seen while they are
-read, before anything is made of them: `NotShort` is raised, which undoes what was done.
+All limits but that of the rows read are checked when the statement is planned. Rows are measured while they
+are read, before they are decoded: if they are too large, `NotShort` is raised, and the statement is undone.
 
 Walk: `statements.dml.queries` asks `is_cheap_query` and `statements.dml.writes` asks `is_cheap_write` when
 they plan; `statements.dml.queries` and `statements.dml.writing` count with a `RowsBudget`;
@@ -64,7 +64,7 @@ def keys_of(query: Query) -> int:
 
 
 def _keys_of(access: Access) -> int:
-    """How many it looks up; of an array nobody knows before it runs."""
+    """How many keys it looks up; too many for an array, whose length is known only when it runs."""
     if any(isinstance(each, Among) and each.array is not None for each in access.prefix):
         return KEYS_MAX + 1
     return prod(max(1, len(each.items)) for each in access.prefix if isinstance(each, Among))

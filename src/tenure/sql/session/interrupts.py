@@ -1,4 +1,4 @@
-"""What ends a statement early: its client cancels it, or its time is up.
+"""Interrupts of a statement: its client cancels it, or it runs into a time limit.
 
     statement_timeout     of the session, else the cluster's sql.statement_timeout    57014
     transaction_timeout   from the transaction's begin; ends the session              25P04
@@ -34,7 +34,7 @@ class Interrupts:
         self._received_at: float | None = None
 
     def received(self, at: float | None) -> None:
-        """When the statement that starts next was asked for; what queues for a thread has less time left."""
+        """When the next statement was received: the time it waits for a thread counts for its limit."""
         self._received_at = at
 
     def start(self) -> None:
@@ -63,7 +63,7 @@ class Interrupts:
         return self._env.monotonic() if received_at is None else received_at
 
     def _seconds(self, variable: str, otherwise: Setting[float]) -> float | None:
-        """What the session says; where it says nothing, what the cluster does. None: no limit."""
+        """The session's setting, else the cluster's. None: no limit."""
         if variable in self._variables.values:
             return self._variables.seconds(variable)
         return self._settings.current()[otherwise] or None
@@ -120,7 +120,7 @@ class Interrupts:
             self.check()
 
     def pause(self, seconds: float) -> None:
-        """Between two tries: as long at most, by chance."""
+        """Waits between two tries: a random time up to this one."""
         with self._env.waiting():
             self._canceled.wait(self._env.rng.uniform(0, seconds))
         self.check()

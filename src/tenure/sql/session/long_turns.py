@@ -6,7 +6,7 @@ Walk: `pgwire.turns` counts; `sql.tables.node_view` carries them to the tables t
 from dataclasses import dataclass
 
 LONG_TURN_SECONDS = 0.05
-"""A turn of the loop that is longer is counted, and its statement logged: all other clients wait for it."""
+"""A longer turn of the loop is counted, and its statement logged: all other clients wait meanwhile."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """The services of a node that SQL is built on: the store, the catalog, locks, settings, memory.
 
-None of them refers to a SQL session: what does, such as the plan cache and the system tables, is handed to
-those who need it.
+None of them refers to a SQL session. Objects that do, such as the plan cache and the system tables, are
+passed to the modules that need them.
 
 Walk: `composition.sql_layer` makes one; blocks, sessions and statements read it.
 """
@@ -44,7 +44,7 @@ NO_TABLES: set[int] = set()
 
 @dataclass(frozen=True, slots=True)
 class BulkServices:
-    """What statements work with that start jobs, wait for them, or name files."""
+    """Services for statements that start jobs, wait for them, or name files."""
 
     env: Env
     store: Store
@@ -58,7 +58,7 @@ class BulkServices:
     locations: Locations | None = None
     """The files that statements may name."""
     spark_trouble: Callable[[], str] = lambda: ""
-    """Why this node cannot start a process with Spark; empty if it can, or none is wanted."""
+    """Why this node cannot start a process with Spark; empty if it can, or does not try."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The locks of one session: who owns them, what a savepoint gives back, and whether they are still held.
+"""The locks of one session: their owner, their release by savepoints, and whether they are still held.
 
 All locks of a session have one owner, so that a wait for a row and a wait for an advisory lock are seen in
 one cycle. Advisory locks are held through the node's session in the store: if the node has lost that, the SQL
@@ -85,7 +85,7 @@ class SessionLocks:
                 raise LocksLost(str(error), detail=error.detail, hint=error.hint) from error
 
     def transact(self, run: Callable[[Transaction], T]) -> T:
-        """Runs what a statement writes outside of its block, within the same bounds."""
+        """Runs a write outside of the statement's block, within the same bounds."""
 
         def fenced(txn: Transaction) -> T:
             result = run(txn)

@@ -1,4 +1,4 @@
-"""What one session holds in memory, besides what its statements do: buffers between it and its client.
+"""The memory of one session besides its statements: the buffers between it and its client.
 
     receiving   a message that is still coming in, from its head on
     result      a batch of rows that is being written, until the next one is asked for
@@ -23,10 +23,10 @@ from tenure.sql.text.parse import SHORT_CHARACTERS_MAX, forget_long_tokens
 T = TypeVar("T")
 
 PLANNING_BYTES_PER_CHARACTER = 250
-"""Of a list of constants, measured: its syntax tree, its plan, and what is compiled of that."""
+"""Measured for a list of constants: its syntax tree, its plan and the compiled plan, per byte of text."""
 
 LONG_CHARACTERS, TURN_SECONDS = 50_000, 0.02
-"""Longer texts wait for their turn, and look for it so often."""
+"""Longer texts are planned one at a time; a waiting one looks this often."""
 
 _FREE = nullcontext()
 
@@ -81,7 +81,7 @@ class SessionMemory:
                 turn.give()
 
     def hold_result(self, size_bytes: int) -> None:
-        """So much is about to be written; what was before has been taken."""
+        """So many bytes are about to be written; the former ones have been sent."""
         if size_bytes > PIECE_BYTES:
             self._result.replace(RESULT_COPIES * size_bytes)
         elif self._result.held_bytes:
@@ -97,7 +97,7 @@ class SessionMemory:
             self._writes.replace(size_bytes)
 
     def leave_unsent(self, size_bytes: int) -> None:
-        """So much waits for the client to take it; it is there already, so it cannot be refused."""
+        """So many bytes wait to be sent. They exist already, so they cannot be refused."""
         more = size_bytes - self._unsent_bytes
         self._unsent_bytes = size_bytes
         if more > 0:

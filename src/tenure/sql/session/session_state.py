@@ -1,4 +1,4 @@
-"""What a statement may know of its session: who is served, its variables, locks, memory and time.
+"""The state of a session that statements use: its user, variables, locks, memory and time limits.
 
     SessionState ── Activity      the block and the statement under way
                  ├─ Variables     SET and SHOW
@@ -36,7 +36,7 @@ from tenure.sql.session.variables import NOTHING_SET, Variables, VariableState
 
 
 class TableReader(Protocol):
-    """Who reads a system table: a statement's run."""
+    """The reader of a system table: a statement's run."""
 
     @property
     def session(self) -> "SessionState": ...
@@ -78,7 +78,7 @@ class SessionState:
         self.system_tables = system_tables
         self.number = number
         self.pid = pid
-        """What its client knows it by, to cancel it."""
+        """The number by which its client cancels it."""
         self.user = user
         self.is_superuser = False
         self.database = database.id

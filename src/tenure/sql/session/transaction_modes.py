@@ -31,14 +31,14 @@ def reads_only(session: SessionState) -> bool:
 
 
 def begin(session: SessionState, block: Block) -> None:
-    """A block begins: what the defaults are now, it keeps."""
+    """A block begins: it keeps the current defaults."""
     variables = session.variables
     variables.set_all_local({name: variables[name] for name in MODES})
     restore(session, block)
 
 
 def set_modes(session: SessionState, modes: Mapping[str, str]) -> None:
-    """Sets modes of the block under way; outside of one there is nothing that they would last for."""
+    """Sets modes of the current block; outside of a block they have no effect."""
     block = session.block
     checked = {name: session.variables.checked(name, value) for name, value in modes.items()}
     if block is None or not block.is_explicit:
@@ -50,7 +50,7 @@ def set_modes(session: SessionState, modes: Mapping[str, str]) -> None:
 
 
 def restore(session: SessionState, block: Block) -> None:
-    """The block does what the variables say, after they were set or taken back."""
+    """Applies the variables to the block, after they were set or rolled back."""
     block.is_read_only = reads_only(session) or block.past is not None
 
 

@@ -3,9 +3,9 @@
     SET x = v         until the session ends; taken back if the transaction is rolled back
     SET LOCAL x = v   until the transaction ends
 
-Each has a definition: how its value is read, and what it is shown as. Values are kept as shown. A few
-are reported to the client whenever they change. What PostgreSQL has and Tenure has no use for is
-accepted where its only right value is given, so that clients that set it at the start go on.
+Each has a definition: how its value is read, and what it is shown as. Values are kept as shown. A few are
+reported to the client whenever they change. Variables of PostgreSQL without a use here accept only the value
+that describes Tenure's behaviour, so that clients that set them at the start go on.
 
     defaults ◄── what the session was opened with ◄── SET ◄── SET LOCAL
 
@@ -88,7 +88,7 @@ def _one_of(*allowed: str) -> Check:
 
 
 def _only(value: str, *others: str) -> Check:
-    """Nothing but what it is; spellings of the same are accepted."""
+    """Accepts only its fixed value, in any spelling."""
     spellings = {each.lower() for each in (value, *others)}
 
     def check(text: str) -> str:
@@ -100,7 +100,7 @@ def _only(value: str, *others: str) -> Check:
 
 
 def _style(value: str, *others: str, known: str) -> Check:
-    """As _only; words that PostgreSQL knows besides are refused as such."""
+    """As _only; other words that PostgreSQL knows are refused as not supported."""
     only = _only(value, *others)
 
     def check(text: str) -> str:
@@ -309,11 +309,11 @@ def _changeable(name: str) -> Variable:
 
 
 class VariableState(NamedTuple):
-    """All that is set at one moment: what a rollback goes back to."""
+    """The values at one moment, for a rollback."""
 
     values: dict[str, str]
     hidden: dict[str, str | None]
-    """What SET LOCAL covers up until the transaction ends; None where that is the default."""
+    """The values that SET LOCAL hides until the transaction ends; None for the default."""
 
 
 NOTHING_SET = VariableState({}, {})
@@ -336,7 +336,7 @@ class Variables:
         self._effects = Effects(self)
 
     def fix(self, name: str, value: str) -> None:
-        """Sets what the node says about itself."""
+        """Sets a variable that describes the node."""
         self._defaults[name] = value
         self.values = self.values | {name: value}
 
@@ -362,7 +362,7 @@ class Variables:
         if value is None and variable.name not in self._defaults and variable.name in BY_OWN_NAME:
             # As if it had never been set: the cluster's default may be another.
             self.values = {each: kept for each, kept in self.values.items() if each != variable.name}
-        if variable.name in self._hidden:  # an earlier SET LOCAL counts no more
+        if variable.name in self._hidden:  # ends an earlier SET LOCAL
             self._hidden = {each: value for each, value in self._hidden.items() if each != variable.name}
         return variable.name
 
@@ -383,7 +383,7 @@ class Variables:
         return self._checked(definition(name), value)
 
     def end_transaction(self) -> None:
-        """What was set for the transaction counts no more."""
+        """Ends the values of SET LOCAL."""
         if not self._hidden:
             return
         hidden, self._hidden = self._hidden, {}
@@ -414,7 +414,7 @@ class Variables:
         return VariableState(self.values, self._hidden)
 
     def restore(self, state: VariableState) -> None:
-        """Goes back to what it was; the client is told of what it was told before."""
+        """Restores former values, and reports those that the client had been told."""
         values, self._hidden = state
         self._report(REPORTED, values)
         self.values = values
@@ -439,7 +439,7 @@ class Variables:
         return {name: self[name] for name in REPORTED}
 
     def lets_pass(self, severity: str) -> bool:
-        """Whether the client wants to be told of this (client_min_messages); INFO is what it asked for."""
+        """Whether the client wants this notice (client_min_messages); INFO is always sent."""
         level = self.values.get("client_min_messages")
         if level is None or severity == "INFO":
             return True
@@ -464,7 +464,7 @@ class Variables:
 
 
 class Effects:
-    """What values come to that every statement asks for: worked out once, as long as none of them changes."""
+    """Values derived from variables that every statement needs: computed once, until a variable changes."""
 
     __slots__ = ("is_read_only", "of", "search_path", "zone")
 
@@ -478,7 +478,7 @@ class Effects:
 
 @lru_cache(maxsize=1024)
 def _search_path(text: str) -> tuple[str, ...]:
-    """The very same for the same text, most of the time."""
+    """Cached: the same text mostly gives the same object."""
     return tuple(split_names(text))
 
 

@@ -1,10 +1,10 @@
-"""A transaction that waits for a lock, and what it gives up meanwhile.
+"""A transaction that waits for a lock gives up its pins meanwhile.
 
     wait begins ──► a moment later: its pins are given up ──► the lock is granted ──► the same is pinned again
 
-The holder of the lock may be changing the schema, and wait until nobody uses the former version: for the
-waiting transaction, if that kept its pins. Waits for locks and waits for leases are looked through for
-cycles apart from each other, so such a cycle would only end when the holder's patience does
+The holder of the lock may be changing the schema, and so wait until the former version has no pins: a
+deadlock, if the waiting transaction kept its own. Deadlocks are detected among waits for locks and among
+waits for leases, but not across both, so this one would last until the holder gives up
 (`lease.holder_grace`).
 
 A wait that is over in a moment keeps its pins: then a change of the schema that comes meanwhile does not
