@@ -1,4 +1,4 @@
-"""`tenure_internal.blockers`: what schema changes wait for, and what ends it.
+"""`tenure_internal.blockers`: the transactions that schema changes wait for, and how to end the wait.
 
 Walk: `sql.tables.node` lists it; SHOW BLOCKERS queries it.
 """
@@ -87,7 +87,7 @@ def _blocked(
 def _how_to_end(
     node: NodeView, instance: int, holder: LeaseHolder, session: int | None, *, user: str | None
 ) -> str:
-    """What helps against a transaction that holds a schema change up: one that lasts is mostly idle.
+    """The advice for a transaction that blocks a schema change: one that lasts is mostly idle.
 
     `user`: the only one whose sessions are named; None: all are.
     """

@@ -199,7 +199,7 @@ def _dump(reader: TableReader) -> Rows:
 
 
 def _ordered(known: Objects) -> Iterator[tuple[str, str, str]]:
-    """What makes everything, each after what it needs: foreign keys after all tables."""
+    """The statements that make all objects, each after its dependencies: foreign keys after all tables."""
     for schema in known.of(Schema):
         if schema.name != PUBLIC_SCHEMA:
             yield from ((known.database_of(schema), "schema", text) for text in statements(schema, known))

@@ -45,7 +45,7 @@ SERIALS = {"int2": "smallserial", "int4": "serial", "int8": "bigserial"}
 
 
 def statements(each: AnyDescriptor, known: Objects) -> list[str]:
-    """All that makes an object: for most one statement, for a table what belongs to it as well."""
+    """The statements that make an object: mostly one, for a table also those of its parts."""
     match each:
         case Table():
             return table_statements(each, known)
@@ -105,7 +105,7 @@ def expression_text(table: Table, expression: Expression, known: Objects) -> str
     names = {each.id: quoted(each.name) for each in table.columns}
     tree = decode(expression.tree)
     if isinstance(tree, Cast) and tree.context == ASSIGNMENT:
-        tree = tree.operand  # reading it back into the column makes it again
+        tree = tree.operand  # assigning to the column adds the cast again
     text = render(tree, names.__getitem__, lambda id: _enum(known, id))
     for id in expression.sequences:
         sequence = known.by_id.get(id)
@@ -116,7 +116,7 @@ def expression_text(table: Table, expression: Expression, known: Objects) -> str
 
 
 def constraint_text(table: Table, each: Index | Check | ForeignKey, known: Objects) -> str:
-    """What a constraint demands, as after CONSTRAINT name."""
+    """The definition of a constraint, as after CONSTRAINT name."""
     writer = _Writer(table, known)
     match each:
         case Index():
@@ -279,7 +279,7 @@ def _comment(kind: str, name: str, text: str) -> Iterator[str]:
 
 
 def _options(sequence: Sequence_) -> str:
-    """What differs from the defaults."""
+    """The options that differ from the defaults."""
     lowest, highest = RANGES[sequence.value_type.name]
     is_up = sequence.increment > 0
     minimum, maximum = (1, highest) if is_up else (lowest, -1)

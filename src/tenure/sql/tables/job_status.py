@@ -1,4 +1,4 @@
-"""What a job is doing, in words; of one that waits, what for.
+"""The status of a job in words: what it does or waits for.
 
     nobody has what it needs         waits for a process with spark: Spark needs Java, and there is none ...
     it is to be tried again later    waits until 10:00:03 UTC to be tried again, after 2 attempts that failed
@@ -23,8 +23,8 @@ from tenure.cluster.jobs.job_states import TERMINAL, JobState
 def running_status(
     control: JobControl, progress: JobProgress, trouble: str, awaited: Sequence[str] = ()
 ) -> str:
-    """`trouble` is why this node cannot start a process that has what jobs need; `awaited` is what others
-    still use as it was before."""
+    """`trouble` is why this node cannot start a process for jobs; `awaited` are the objects whose former
+    version transactions still use."""
     if control.state in TERMINAL:
         return progress.status
     if awaited:
@@ -51,7 +51,7 @@ def fraction(control: JobControl, progress: JobProgress) -> float:
 def awaited_by_job(
     waits: Iterable[LeaseWait], descriptor: Callable[[int], AnyDescriptor | None]
 ) -> dict[int, list[str]]:
-    """The names of what jobs wait for: by the job that changes it."""
+    """The names of the objects that jobs wait for, by job."""
     found: dict[int, list[str]] = {}
     for wait in waits:
         for each in wait.awaited:
@@ -64,5 +64,5 @@ def awaited_by_job(
 
 
 def is_lacking(control: JobControl) -> bool:
-    """Whether it could run, if only somebody had what it needs."""
+    """Whether it could run, but no process has what it needs."""
     return control.state is JobState.PENDING and bool(control.needs) and control.claim == NOBODY

@@ -1,4 +1,5 @@
-"""`tenure_internal.*` about running things: leases, jobs, plans, settings, and what `sql.tables.running` has.
+"""`tenure_internal.*` about running things: leases, jobs, plans, settings, and the tables of
+`sql.tables.running`.
 
     this node alone    leases · descriptor_cache · plan_cache · build_info
     the whole cluster  sessions · transactions · locks · nodes · jobs · blockers · cluster_settings · users
@@ -235,7 +236,7 @@ def _of_plans(node: NodeView) -> Iterator[VirtualDefinition]:
         partial(_plan_cache, node),
         "Statements whose plans this node keeps, the oldest first; constants are lifted out of them.",
         ("statement", "text not null", "The text."),
-        ("user_name", "text not null", "For whom names were looked up."),
+        ("user_name", "text not null", "The user for whom names were resolved."),
         ("database_id", "int8 not null", "In which database."),
         ("search_path", "text[] not null", "And in which schemas."),
         ("kind", "text not null", "The kind of statement."),

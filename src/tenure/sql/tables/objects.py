@@ -18,7 +18,7 @@ D = TypeVar("D", bound=AnyDescriptor)
 
 
 class Objects:
-    """What is there for this transaction, by id."""
+    """The objects that this transaction sees, by id."""
 
     def __init__(self, by_id: dict[int, AnyDescriptor]) -> None:
         self.by_id = by_id

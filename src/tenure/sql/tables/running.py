@@ -1,4 +1,4 @@
-"""`tenure_internal.sessions`, `transactions` and `locks`: what runs on all nodes and all their processes.
+"""`tenure_internal.sessions`, `transactions` and `locks`: the activity of all nodes and their processes.
 
     this process    from memory
     the others      asked through the store, only when somebody reads one of these tables
@@ -39,7 +39,7 @@ from tenure.table.rows import key_values
 R = TypeVar("R", bound=Record)
 
 TOLD_CHARS_MAX = 1_000
-"""How much of a statement is told to other nodes: thousands of sessions are one answer."""
+"""The longest text of a statement that is sent to other nodes: an answer has thousands of sessions."""
 
 NOT_ANSWERING = "not answering"
 
@@ -87,7 +87,7 @@ class Subject(NamedTuple):
 
 
 def answer(node: NodeView, name: str) -> list[bytes]:
-    """What this node says to another one that asks; about what it does not know, nothing."""
+    """This node's answer to an inquiry of another one; empty for an unknown kind."""
     subject = SUBJECTS.get(name)
     return [] if subject is None else [pack(_cut(each)) for each in subject.list(node)]
 
@@ -103,7 +103,7 @@ def _cut(record: Record) -> Record:
 def _everywhere(
     node: NodeView, reader: TableReader, name: str, kind: type[R]
 ) -> Iterator[tuple[int, R | None]]:
-    """What all nodes tell, each with its instance id; None of one that does not answer."""
+    """The answers of all nodes, each with its instance id; None for a node that does not answer."""
     session, subject = reader.session, SUBJECTS[name]
     own = node.session_id().instance
     for each in subject.list(node):

@@ -1,4 +1,4 @@
-"""What a session is doing, as tables show it.
+"""The state of a session, as system tables show it.
 
 Walk: `sql.tables.node` and `sql.tables.blockers` show it.
 """

@@ -36,12 +36,12 @@ from tenure.sql.tables.virtual import Rows, VirtualDefinition, define
 
 
 def decimal_of(at: Timestamp) -> Decimal:
-    """A timestamp as people are shown it."""
+    """A timestamp as text."""
     return Decimal(to_text(at))
 
 
 def time_of(at: Timestamp) -> datetime | None:
-    """Its wall time; None of one that has not come to pass."""
+    """Its wall time; None for the zero timestamp."""
     return datetime.fromtimestamp(micros_of(at) / 1_000_000, UTC) if at else None
 
 

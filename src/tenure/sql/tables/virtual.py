@@ -7,8 +7,8 @@
 Each is a `VirtualDefinition`: columns and a function that gives rows for one reader. Their schemas cannot
 be shadowed: `pg_catalog` is looked through first, as in PostgreSQL. They are visible from every database.
 
-What tells of all users alike, the records themselves, is for superusers; other tables leave out of their
-rows what their reader may not see.
+The records themselves, which contain data of all users, are for superusers only. Other tables leave out the
+rows that their reader may not see.
 
 Invariant (records-restricted): a table of the records below SQL gives rows to superusers alone.
 
@@ -41,7 +41,7 @@ class VirtualDefinition(NamedTuple):
     rows: Callable[[TableReader], Rows]
     about: str = ""
     notes: tuple[str, ...] = ()
-    """What each column tells."""
+    """A description of each column."""
     required: tuple[str, ...] = ()
     """The columns that are never null."""
     key: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""AS OF SYSTEM TIME: which moment is meant.
+"""AS OF SYSTEM TIME: finding the clause and the timestamp it means.
 
     '1763230000000000.0000000007'   a timestamp as cluster_logical_timestamp() gives it
     '-10s', '-1h30m'                that long ago

@@ -4,8 +4,8 @@
     per row: number of fields, then for each its length and its bytes; -1 is NULL
     -1 in the place of a number of fields: the end
 
-What a client says about lengths is looked at before anything is waited for: a row may be as long as one of
-the text format. Nothing is looked at twice, and what is kept is not copied when more comes.
+The lengths that a client sends are checked before their data is awaited: a row may be as long as one of the
+text format. No byte is read twice, and kept data is not copied when more comes.
 
 Walk: `statements.dml.copy` feeds a `BinaryReader`.
 """
@@ -25,10 +25,10 @@ class BinaryReader:
     def __init__(self) -> None:
         self._kept = bytearray()
         self._at = 0
-        """So much of what is kept has been looked at."""
+        """How much of the kept data has been read."""
         self._has_header = self._is_over = False
         self._skipped_bytes = 0
-        """Still to come of the header's extension, which nobody needs."""
+        """The bytes of the header's extension, which is skipped, that are still to come."""
         self._missing = -1
         """Fields still to come of the row under way; -1: none is."""
         self._fields: list[tuple[int, int] | None] = []

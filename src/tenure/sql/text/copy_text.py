@@ -49,9 +49,9 @@ class CopyReader:
         self._format = format
         self._kept = bytearray()
         self._looked = 0
-        """So much of what is kept holds no end of a row."""
+        """So many of the kept bytes contain no end of a row."""
         self._sought = 0
-        """And so much no further newline."""
+        """So many of the kept bytes contain no further newline."""
         self._is_quoted = False
         """There a quote is open."""
         self._is_over = False
@@ -68,7 +68,7 @@ class CopyReader:
         yield from self._take(is_last=False)
 
     def end(self) -> Iterator[list[Field]]:
-        """What is left when no more comes."""
+        """The last row, when the data has ended."""
         if not self._is_over and self._kept:
             yield from self._take(is_last=True)
 
@@ -149,7 +149,7 @@ class CopyReader:
             yield rest.removesuffix(b"\r")
 
     def _is_open(self, piece: bytes | bytearray) -> bool:
-        """Whether a quote is opened in it, or closed, that is not closed, or opened, again."""
+        """Whether the quotes in it are unbalanced, so that they open or close a quoted field."""
         quote, escape = self._format.quote.encode(), self._format.escape.encode()
         if escape != quote:
             piece = re.sub(re.escape(escape) + b"[" + re.escape(quote + escape) + b"]", b"", piece)

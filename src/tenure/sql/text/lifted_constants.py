@@ -4,8 +4,8 @@
 
 Clients that write values into the text would have every statement planned anew. A constant is lifted only
 where a parameter means the same: as an operand of a comparison or of + - *, or in the rows of INSERT ...
-VALUES. A number keeps its type; a string takes the type of its surroundings, as PostgreSQL has it for
-both. What cannot be planned this way is planned as it stands, so errors are those of the text itself.
+VALUES. A number keeps its type; a string takes the type of its context, as in PostgreSQL. A statement that
+cannot be planned this way is planned with its constants, so its errors are those of the text itself.
 
 Invariant (lifted-same): a statement gives the same with its constants lifted as without.
 
@@ -30,9 +30,9 @@ CONSTANTS_MAX = 1_000
 _OPERATORS = frozenset(("=", "<", ">", "<=", ">=", "<>", "!=", "+", "-", "*"))
 _CONSTANTS = frozenset(("ICONST", "FCONST", "SCONST"))
 _OPERANDS = frozenset(("IDENT", "ICONST", "FCONST", "SCONST"))
-"""What a minus stands behind that is no sign."""
+"""Tokens before a minus that is an operator, not a sign."""
 _NOT_BEFORE = frozenset(("::", "[", "collate", "."))
-"""What a constant must not stand before: a cast or subscript is part of what it means."""
+"""Tokens that must not follow a lifted constant: a cast or subscript changes its meaning."""
 
 _INT4, _INT8, _NUMERIC = (type_of(TypeRef(name)) for name in ("int4", "int8", "numeric"))
 
@@ -44,7 +44,7 @@ class Lifted(NamedTuple):
     texts: tuple[str, ...]
 
     def values(self, types: tuple[Type, ...], zone: tzinfo) -> tuple[Datum, ...]:
-        """The constants as values of the types that were decided. Raises what reading one raises."""
+        """The constants as values of the chosen types. Raises the error of a constant that cannot be read."""
         return tuple([kind.parse_in(text, zone) for kind, text in zip(types, self.texts, strict=True)])
 
 

@@ -25,7 +25,7 @@ from google.protobuf.message import DecodeError
 from tenure.base.errors import InvalidParameter, SyntaxFault, TooComplex, UserError, WindowFault
 
 STATEMENT_BYTES_MAX = 4 * 1024 * 1024
-"""As long as one statement may be; COPY is the way for more."""
+"""The longest statement; larger data goes through COPY."""
 
 DEPTH_MAX = 600
 """How deep a parse tree may become: the parser recurses in C, where too deep is a crash. A stack of 512
@@ -36,7 +36,7 @@ KiB bears more than twice that."""
 _message.SetAllowOversizeProtos(True)
 
 Tree: TypeAlias = Any
-"""A protobuf message; what it holds depends on its kind, so the type checker cannot say."""
+"""A protobuf message. Its fields depend on its kind, so the type checker cannot check them."""
 
 
 class ParsedStatement(NamedTuple):
@@ -113,13 +113,13 @@ def _check_size(text: str) -> None:
 
 OPENING, CLOSING = ("ASCII_40", "ASCII_91"), ("ASCII_41", "ASCII_93")
 _SEPARATORS = ("ASCII_44", "ASCII_59", "AND", "OR", "SELECT", "FROM", "WHERE", "WHEN", "THEN", "ELSE", "ON")
-"""What stands between siblings: PostgreSQL flattens chains of AND and OR."""
+"""Tokens between siblings: PostgreSQL flattens chains of AND and OR."""
 _CHAINS = ("UNION", "INTERSECT", "EXCEPT", "JOIN", "CASE")
 _PLAIN = ("IDENT", "SCONST", "ICONST", "FCONST", "PARAM", "ASCII_46")
 
 
 def check_depth(found: "tuple[Token, ...]") -> None:
-    """Refuses (54001) what might become too deep a tree, by a guess that is never too low."""
+    """Refuses (54001) texts whose tree might be too deep, by an estimate that is never too low."""
     levels = [[0, 0]]
     depth = 0  # the sum over the levels that are open
     for token in found:
@@ -199,7 +199,7 @@ def names(nodes: Iterable[Tree]) -> list[str]:
 
 
 SHORT_CHARACTERS_MAX = 4_000
-"""Of texts whose tokens may stay."""
+"""The longest text whose tokens are cached."""
 
 
 class Token(NamedTuple):
@@ -211,12 +211,12 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> tuple[Token, ...]:
-    """What PostgreSQL's lexer makes of a text; comments are left out. Kept, as several ask in a row."""
+    """The tokens of PostgreSQL's lexer, without comments. Cached, as several callers ask in a row."""
     return _long_tokens(text) if len(text) > SHORT_CHARACTERS_MAX else _short_tokens(text)
 
 
 def forget_long_tokens() -> None:
-    """Of texts that are planned by now: those of a megabyte take 300."""
+    """Called once a text is planned: the tokens of a megabyte of text take 300 MB."""
     _long_tokens.cache_clear()
 
 
@@ -240,7 +240,7 @@ def _scanned(text: str) -> tuple[Token, ...]:
 
 
 _TOKEN_NAMES: dict[int, str] = {}
-"""By number, those that have come so far: asking the grammar costs ten times as much."""
+"""Token names by number, cached: asking the grammar costs ten times as much."""
 _short_tokens = lru_cache(maxsize=32)(_scanned)
 _long_tokens = lru_cache(maxsize=2)(_scanned)
 
@@ -251,7 +251,7 @@ _LONG = re.compile(r'[^\s"\'(),.;]{16,}|"[^"]{16,}"')
 
 
 def names_too_long(text: str) -> list[tuple[str, str]]:
-    """The identifiers that PostgreSQL's lexer cuts, and what it leaves of them."""
+    """The identifiers that PostgreSQL's lexer truncates, and their truncated forms."""
     if _LONG.search(text) is None or len(text.encode()) <= NAME_BYTES_MAX:
         return []
     found = []

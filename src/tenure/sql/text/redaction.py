@@ -14,14 +14,14 @@ from tenure.storage.location_text import cut_at_keys
 OFTEN = frozenset("sSiIuUdD")
 """SELECT, INSERT, UPDATE, DELETE, SET, SHOW: nothing else needs to be quick. None takes a secret."""
 NOT_OFTEN = frozenset("mM")
-"""What tells IMPORT from INSERT."""
+"""The second letter that distinguishes IMPORT from INSERT."""
 
 ABOUT_USERS = ("user", "role", "group")
 HIDDEN = "..."
 
 
 def without_secrets(text: str) -> str:
-    """The text as it is; of one about users no more than its first words, of others what is before a key."""
+    """The text unchanged; of statements about users only the first words, of others the part before a key."""
     if text[:1] in OFTEN and text[1:2] not in NOT_OFTEN:
         return text
     return cut_at_keys(_without_password(text))

@@ -2,9 +2,8 @@
 
     SHOW TABLES FROM app          SET CLUSTER SETTING x = y        UPSERT INTO t ...
 
-A statement is matched by the longest entry of a table that its words begin with; what follows is
-read token by token with a `TokenReader`. What belongs to parts that are not there yet is refused (0A000) by
-name.
+A statement is matched by the longest entry of a table that its words begin with; what follows is read token
+by token with a `TokenReader`. Statements of parts that do not exist yet are refused (0A000) by name.
 
 Walk: `sql.execution.planning` asks `find` first, then PostgreSQL's grammar.
 """
@@ -22,7 +21,7 @@ FIRST_WORDS = (
     *("alter", "backup", "cancel", "check", "create", "drop", "export", "import", "pause", "reset"),
     *("restore", "resume", "run", "set", "show", "undrop", "upsert"),
 )
-"""Only a statement that begins with one of these is looked at more closely."""
+"""The first words of all these statements: others go to PostgreSQL's grammar at once."""
 
 
 class TokenReader:
@@ -134,7 +133,7 @@ LATER = (
     ("show", "snapshots"),
     ("show", "zone"),
 )
-"""What users can say once its part is there."""
+"""Statements that are reserved for parts that do not exist yet."""
 
 
 def find(text: str, statements: Mapping[tuple[str, ...], E]) -> tuple[E, TokenReader] | None:

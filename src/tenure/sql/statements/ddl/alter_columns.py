@@ -74,7 +74,7 @@ def _schema_of(definer: Definer, table: Table) -> Schema:
 
 
 def _filled(definer: Definer, column: NewColumn) -> bytes | None:
-    """The value of rows that are there already, where it is the same for all."""
+    """The value for existing rows, if it is the same for all of them."""
     if column.default is None or column.generated is not None:
         return None
     node = decode(column.default.tree)

@@ -79,7 +79,7 @@ def _act(definer: Definer, table: Table, action: Tree, *, is_replacing: bool) ->
 
 
 def _words(subtype: str) -> str:
-    """AT_EnableTrig: as people would look for it."""
+    """The action in words that users search for: AT_EnableTrig becomes ENABLE TRIG."""
     name = subtype.removeprefix("AT_")
     return "".join(f" {each}" if each.isupper() else each.upper() for each in name).strip()
 

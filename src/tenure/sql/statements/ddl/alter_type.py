@@ -3,7 +3,7 @@
     in place    varchar(10) ─► varchar(20) ─► text, int4 ─► int8, numeric(5,2) ─► numeric(9,2)
     rewritten   everything else: its value in each row is the cast of the former one, or USING's
 
-What reads the column (checks, predicates of partial indexes) is bound again to the new type, by its text,
+Checks and predicates of partial indexes that read the column are bound again to the new type, by their texts,
 as in PostgreSQL. The default is cast.
 
 Walk: `statements.ddl.alter_table` -> `alter_type` -> `catalog.changes.column_changes.AlterType`.
@@ -128,7 +128,7 @@ def _computed(definer: Definer, table: Table, column: Column, ref: TypeRef, usin
 
 
 def _reverse(definer: Definer, table: Table, column: Column, ref: TypeRef) -> Expression | None:
-    """How nodes that know the former type read what is written meanwhile, where there is a cast back."""
+    """The cast back to the former type, if there is one: by it, nodes on the former version read new rows."""
     try:
         back = build.cast(
             Typed(ColumnRef(table.next_column), definer.type_of(ref)), definer.type_of(column.type)

@@ -32,7 +32,7 @@ SERIALS = {
     "serial8": "int8",
 }
 NOT_DEFERRED = "constraints that are INITIALLY DEFERRED are checked at the end of each statement"
-"""Said of what clients ask for by habit: a check that comes earlier lets nothing wrong through."""
+"""A notice, not an error: clients ask for it by habit, and an earlier check is at least as strict."""
 NOT_ENFORCED = "constraints that are NOT ENFORCED are not supported"
 ATTRIBUTES = (
     "CONSTR_ATTR_NOT_DEFERRABLE",
@@ -53,7 +53,7 @@ class NewColumn:
     identity: str = ""
     generated: Tree | None = None
     sequence: SequenceOptions | None = None
-    """Of a serial or identity column: what the sequence is like."""
+    """The options of the sequence of a serial or identity column."""
     constraints: list[Tree] = field(default_factory=list)
     """PRIMARY KEY, UNIQUE, CHECK and REFERENCES that stand beside it."""
 
@@ -162,7 +162,7 @@ def identity_options(
 def make_sequence(
     definer: Definer, schema: Schema, table: str, column: str, options: SequenceOptions, owner: str
 ) -> int:
-    """The sequence of a serial or identity column; the column has yet to be given it."""
+    """Makes the sequence of a serial or identity column; the caller connects the two."""
     id = definer.fresh_id()
     create_sequence(
         definer.draft,

@@ -1,4 +1,4 @@
-"""COMMENT ON: what people say of an object, kept in its descriptor.
+"""COMMENT ON: comments on objects, stored in their descriptors.
 
 Walk: `statements.ddl.ddl_statements` -> `comment` -> `catalog.changes.object_changes.set_comment`, or a
 change of the table.

@@ -77,7 +77,7 @@ def primary_key(
     """ADD PRIMARY KEY; or, where the former one goes in the same statement, another in its place."""
     name, former = tree.conname, primary_of(table).name
     if not name and former == object_name(table.name, "", "pkey"):
-        name = former  # which the new one takes over
+        name = former  # the new key takes over the name
     elif not name:
         name = index_name(definer, schema, table.name, (), "pkey", names_in(table))
     elif all(each.name != name for each in staying(table.indexes)):
@@ -147,7 +147,7 @@ def _check_comparable(
     for key, target in zip(keys, referred, strict=True):
         column = find_column(table, key)
         if column is None:
-            continue  # said by the change itself, in PostgreSQL's words
+            continue  # the change itself raises the error, in PostgreSQL's words
         left, right = definer.type_of(column.type), definer.type_of(target.type)
         try:
             call("=", Typed(ColumnRef(0), left), Typed(ColumnRef(1), right))

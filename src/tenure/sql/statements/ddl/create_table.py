@@ -2,7 +2,7 @@
 
     CREATE TABLE t (id serial PRIMARY KEY, email text UNIQUE, team int REFERENCES teams)
 
-PostgreSQL's names are given to what has none: t_pkey, t_email_key, t_team_fkey, t_check. A serial or
+Constraints without a name get PostgreSQL's: t_pkey, t_email_key, t_team_fkey, t_check. A serial or
 identity column gets a sequence that goes with it.
 
 Walk: `statements.ddl.ddl_statements` -> `create_table` -> `catalog.changes.object_changes.create_table`, then
@@ -133,7 +133,7 @@ def _declared(columns: Sequence[NewColumn], constraints: Sequence[Tree]) -> list
 
 
 def _validated(tree: Tree) -> Tree:
-    """NOT VALID means nothing of a table that has no rows yet."""
+    """Drops NOT VALID, which has no meaning for a table without rows."""
     if not tree.skip_validation:
         return tree
     constraint = type(tree)()
@@ -151,7 +151,7 @@ def _add_constraint(definer: Definer, schema: Schema, id: int, declared: Declare
 
 
 def row_id_default(definer: Definer) -> Expression:
-    """What numbers the rows of a table without a primary key."""
+    """The hidden column that numbers the rows of a table without a primary key."""
     return definer.stored(build.call("unique_rowid").node, {})
 
 

@@ -1,4 +1,4 @@
-"""CREATE TABLE ... (LIKE other INCLUDING ...): what is taken over from another table.
+"""CREATE TABLE ... (LIKE other INCLUDING ...): the definitions copied from another table.
 
 Names, types and NOT NULL always; the rest as INCLUDING says. Nothing connects the two afterwards. Indexes
 get new names, checks keep theirs, and foreign keys are not copied, as in PostgreSQL.
@@ -31,7 +31,7 @@ COMMENTS, CONSTRAINTS, DEFAULTS, GENERATED, IDENTITY, INDEXES = (1 << bit for bi
 @dataclass(frozen=True)
 class CopiedParts:
     source: Table | None
-    """None of a view, which has columns and nothing else."""
+    """None for a view, which has nothing but columns."""
     options: int
     columns: list[NewColumn]
     key: tuple[str, ...]
@@ -86,7 +86,7 @@ def copied(definer: Definer, tree: Tree) -> CopiedParts:
         return CopiedParts(None, 0, [NewColumn(each.name, each.type) for each in relation.columns], ())
     if not isinstance(relation, Table):
         raise WrongObjectType(f'relation "{relation.name}" is invalid in LIKE clause')
-    # Nothing connects the two: what the block itself has changed of the source counts as done.
+    # Nothing connects the two: the block's own changes of the source count as done.
     source = finished(relation)
     assert isinstance(source, Table), "a table that is changed stays one"
     options = tree.options

@@ -84,7 +84,7 @@ def database_named(definer: Definer, name: str) -> Database:
 
 
 def _find(definer: Definer, name: str) -> Database | None:
-    """By the lease; a name that it does not know is looked up in the store, which decides."""
+    """Looked up in the lease; if it is not there, the store decides."""
     place = NameKey(0, 0, name)
     id = definer.use.id_at(place)
     if id is None and place not in definer.draft.names:

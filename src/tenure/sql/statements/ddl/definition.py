@@ -1,4 +1,4 @@
-"""Statements that define: what they have in common.
+"""The common part of DDL statements.
 
     statement ─► a copy of the transaction's draft ─► changes of `catalog` ─► the draft, if all went well
 
@@ -76,7 +76,7 @@ class Definition:
     apply: "Callable[[Definer, Tree], str | None]"
     text: str = ""
     not_in_block: str = ""
-    """What it is called where it says that it cannot run inside a transaction block."""
+    """Its name in the error that it cannot run inside a transaction block."""
     columns: ClassVar[tuple[ResultColumn, ...] | None] = None
     parameters: ClassVar[tuple[Type, ...]] = ()
     is_short: ClassVar[bool] = False
@@ -98,7 +98,7 @@ class Definition:
 
 
 class Definer:
-    """What a DDL statement works with."""
+    """The catalog, the draft and the session of a DDL statement."""
 
     def __init__(self, node: DefinitionServices, execution: Execution, text: str = "") -> None:
         self.node = node
@@ -157,7 +157,7 @@ class Definer:
         return name in SYSTEM_SCHEMAS or self.session.system_tables.has_schema(name)
 
     def object(self, name: Sequence[str]) -> AnyDescriptor | None:
-        """What a name means, as declared so far; once a change of it that is under way is over."""
+        """The object of a name in the draft; waits for the end of a change of it that is under way."""
         found = self.names.object(name)
         if found is None or found.id in self.draft.declared:
             return None if found is None else self.draft.declared[found.id]
@@ -226,7 +226,8 @@ class Definer:
         return found is not None and found.state is not DescriptorState.DROPPED
 
     def contents(self, database: int, schema: int) -> list[int]:
-        """What a schema has in the store, read so that a newcomer makes the transaction start over."""
+        """The objects of a schema, read from the store, so that a concurrent addition makes the transaction
+        retry."""
         names = self.node.catalog.names_in(self.use.txn, database, schema)
         return [each.id for each in names]
 
@@ -302,7 +303,7 @@ class Definer:
 
 
 def columns_of(table: Table) -> list[tuple[int, str, TypeRef]]:
-    """The columns that there will be, those on their way included."""
+    """The columns after all declared changes, including those still being added."""
     return [(each.id, each.name, each.type) for each in staying(table.columns) if not each.is_hidden]
 
 

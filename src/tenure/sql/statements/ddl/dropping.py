@@ -161,14 +161,14 @@ def _drop_schemas(definer: Definer, wanted: Sequence[str], missing_ok: bool, is_
     )
 
 
-# ── what CASCADE takes along ───────────────────────────────────────────────────────────────────
+# ── objects that CASCADE drops ───────────────────────────────────────────────────────────────────
 
 TOLD_MAX = 100
-"""As many are named in a notice, as in PostgreSQL."""
+"""The most objects that a notice names, as in PostgreSQL."""
 
 
 def tell_cascade(definer: Definer, roots: Sequence[Thing], contents: Contents | None = None) -> None:
-    """Says what else goes, before it does."""
+    """Adds a notice about the other objects that are dropped."""
     going = closure(definer.draft, definer.known, roots, contents)
     told = [
         name_of(definer.draft, definer.known, each.thing, qualifies=definer.qualifies)

@@ -54,7 +54,7 @@ def _check(label: str) -> None:
 
 
 def refuse_other_types(definer: Definer, tree: Tree) -> str | None:
-    """CREATE TYPE, CREATE DOMAIN and CREATE of what is no enum."""
+    """Refuses CREATE TYPE of other kinds, and CREATE DOMAIN."""
     words = {
         "DefineStmt": "this kind of type",
         "CompositeTypeStmt": "composite types",

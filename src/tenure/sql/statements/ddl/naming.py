@@ -1,10 +1,10 @@
-"""Names that PostgreSQL gives to what has none, and indexes by their names.
+"""Default names of constraints and indexes, as PostgreSQL forms them; and indexes looked up by name.
 
     t_pkey · t_a_b_key · t_a_idx · t_a_check · t_a_fkey · t_a_seq; then with a number: t_a_key1
 
 An index has no entry of its own in the namespace: it is a part of its table, and belongs to the table's
 schema by its name. So a statement that names one asks which tables of the schema have one of that name, as
-the newest lease has them in memory. Before anybody is told that there is none, the store is asked. Two
+the newest lease has them in memory. Before the error that there is none, the store is asked. Two
 transactions that give the same name to indexes of two tables at the same moment both succeed; the name is
 ambiguous from then on, until one of them gets another.
 
@@ -56,7 +56,7 @@ def sequence_name(definer: Definer, schema: Schema, table: str, column: str) -> 
 def index_name(
     definer: Definer, schema: Schema, table: str, columns: Sequence[str], label: str, taken: Collection[str]
 ) -> str:
-    """Of an index that nobody has named; `taken` are the constraints and indexes of its own table."""
+    """The default name of an index; `taken` are the constraints and indexes of its own table."""
     return _first_free(
         table,
         "_".join(columns),
@@ -66,7 +66,7 @@ def index_name(
 
 
 def constraint_name(table: Table, columns: Sequence[str], label: str) -> str:
-    """Of a check or foreign key that nobody has named."""
+    """The default name of a check or foreign key."""
     taken = names_in(table)
     return _first_free(table.name, "_".join(columns), label, lambda name: name in taken)
 
@@ -171,9 +171,9 @@ def _check_store(definer: Definer, schemas: Collection[Schema], name: str) -> No
 
 
 def _index_named(table: Table, name: str) -> Index | None:
-    """Not the one that keeps the rows of a table without a primary key: nobody has asked for it."""
+    """Not the implicit index of a table without a primary key: the user did not create it."""
     if all(each.name != name for each in table.indexes):
-        return None  # as nearly always: many tables are looked through for one name
+        return None  # the usual case: many tables are searched for one name
     return next(
         (
             each

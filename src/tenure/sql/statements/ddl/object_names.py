@@ -35,7 +35,7 @@ RELATIONS: dict[str, tuple[str, type | None]] = {
     "OBJECT_VIEW": ("a view", View),
     "OBJECT_SEQUENCE": ("a sequence", SequenceDescriptor),
 }
-"""ALTER TABLE and ALTER INDEX do for others too."""
+"""ALTER TABLE and ALTER INDEX are accepted for other kinds of objects, too."""
 
 
 def rename_tag(tree: Tree) -> str:
@@ -101,7 +101,7 @@ def _schema_of(definer: Definer, descriptor: Contained) -> Schema:
 
 def _rename_index(definer: Definer, tree: Tree) -> None:
     if definer.object(path_of(tree.relation)) is not None:
-        _rename_relation(definer, tree)  # as in PostgreSQL, it does for tables too
+        _rename_relation(definer, tree)  # as in PostgreSQL, it renames tables, too
         return
     table, found = index(definer, path_of(tree.relation))
     require_free(definer, _schema_of(definer, table), tree.newname)

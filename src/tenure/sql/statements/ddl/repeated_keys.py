@@ -23,7 +23,7 @@ class Declared(NamedTuple):
 
     @property
     def unique_key(self) -> tuple[object, ...] | None:
-        """What a UNIQUE constraint demands; None of others."""
+        """The columns and options of a UNIQUE constraint; None for others."""
         if option(self.tree, "contype") != "CONSTR_UNIQUE":
             return None
         columns = self.beside or tuple(names(self.tree.keys))
@@ -31,7 +31,7 @@ class Declared(NamedTuple):
 
 
 _ALSO = ("deferrable", "initdeferred", "nulls_not_distinct")
-"""What else tells two unique constraints over the same columns apart."""
+"""The options by which unique constraints over the same columns differ."""
 
 
 def merged(

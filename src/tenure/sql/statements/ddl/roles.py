@@ -1,8 +1,8 @@
 """CREATE, ALTER and DROP ROLE or USER.
 
 A password is turned into a verifier here, before anything is written; `sql.text.redaction` cuts it out
-of what others see of the statement. Who may create objects and read them is not decided by
-roles yet; roles themselves are a superuser's to make, and everybody may change their own password.
+of the statement's text before others see it. Roles do not restrict yet who may create and read objects. Only
+superusers may create roles; every user may change the own password.
 
 Walk: `statements.ddl.ddl_statements` -> these -> the users of the cluster, `catalog.accounts.passwords`.
 """
@@ -91,7 +91,7 @@ def drop_role(definer: Definer, tree: Tree) -> str | None:
 
 
 def _require_owns_nothing(definer: Definer, name: str) -> None:
-    """Reads the whole catalog: what somebody makes for the role meanwhile makes this start over."""
+    """Reads the whole catalog: an object created for the role meanwhile makes the transaction retry."""
     catalog, declared = definer.node.catalog, definer.draft.declared
     stored = {each.id: each for each in catalog.list(definer.use.txn)} | declared
     owned = [each for each in stored.values() if each.owner == name and not is_dropped(each)]

@@ -36,7 +36,7 @@ ELEMENTS: dict[str, tuple[str, Callable[[Definer, Tree], str | None]]] = {
     "ViewStmt": ("view", create_view),
     "IndexStmt": ("relation", create_index),
 }
-"""Where the name of each stands, in the order in which they are made."""
+"""By kind, the field with the object's name; in the order in which the objects are made."""
 
 
 def create_schema(definer: Definer, tree: Tree, *, database: str = "") -> str | None:

@@ -1,4 +1,4 @@
-"""What a statement says of a sequence: START, INCREMENT, MINVALUE, MAXVALUE, CACHE, CYCLE, AS, RESTART.
+"""The options of a sequence: START, INCREMENT, MINVALUE, MAXVALUE, CACHE, CYCLE, AS, RESTART.
 
 Walk: CREATE and ALTER SEQUENCE, and identity columns -> `options_of`.
 """
@@ -15,7 +15,7 @@ from tenure.sql.text.parse import Tree, child, items, kind
 NUMBERS = {"start": "start", "increment": "increment", "cache": "cache"}
 BOUNDS = {"minvalue": ("minimum", "has_no_minimum"), "maxvalue": ("maximum", "has_no_maximum")}
 ELSEWHERE = ("owned_by", "sequence_name", "restart", "logged", "generated")
-"""What is no part of what a sequence is like: others read these."""
+"""Options that are not properties of the sequence: other functions read them."""
 
 
 def options_of(definer: Definer, nodes: Sequence[Tree], type: TypeRef | None = None) -> SequenceOptions:
@@ -44,7 +44,7 @@ def options_of(definer: Definer, nodes: Sequence[Tree], type: TypeRef | None = N
 
 
 def restart_of(nodes: Sequence[Tree]) -> tuple[bool, int | None]:
-    """Whether it is to start again, and where; None: where it started."""
+    """Whether the sequence restarts, and the value; None: its start value."""
     for each in items(nodes):
         if each.defname == "restart":
             value = child(each, "arg")

@@ -1,7 +1,7 @@
 """CREATE SEQUENCE and ALTER SEQUENCE.
 
-What a sequence is like belongs to the transaction; its values do not: RESTART counts at once, as setval()
-does, and is not undone by a rollback.
+The options of a sequence are part of the transaction; its values are not: RESTART takes effect at once, as
+setval() does, and a rollback does not undo it.
 
 Walk: `statements.ddl.ddl_statements` -> these -> `catalog.changes.sequence_changes`.
 """
@@ -54,7 +54,7 @@ def alter_sequence(definer: Definer, tree: Tree) -> str | None:
 def alter_options(definer: Definer, sequence: SequenceDescriptor, nodes: Sequence[Tree]) -> None:
     restarts, value = restart_of(nodes)
     node = definer.node
-    # Values belong to no transaction: read in this one, a RESTART would be its own rival.
+    # Values are not part of a transaction: if this one read them, its own RESTART would conflict with it.
     last = node.sequences.state(node.store.snapshot(), sequence).last_value
     altered = change(
         definer.draft,

@@ -1,8 +1,8 @@
 """TRUNCATE: new, empty indexes take the place of all indexes of some tables.
 
-No row and no key is read, so it costs the same however many rows there are, and a damaged table can be
-emptied. What the transaction itself has written there is forgotten; the committed rows stay in the former
-indexes, which reads of the past use. Others must not write to those once the new ones are there:
+No row and no key is read, so the cost does not depend on the number of rows, and a damaged table can be
+emptied. The transaction's own writes to the table are dropped; the committed rows stay in the former indexes,
+which reads of the past use. Other transactions must not write to those once the new ones exist:
 `schema_change.in_transaction` closes the tables to them until this transaction has ended.
 
 Sequences restart at once, also if the transaction is rolled back.

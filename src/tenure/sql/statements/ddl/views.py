@@ -1,4 +1,4 @@
-"""CREATE VIEW: a query under a name, with what its names mean at this moment.
+"""CREATE VIEW: a query under a name, with its names resolved at this moment.
 
 The query is bound once, to learn its columns and what it reads. A view that it reads is not opened: it
 counts as a table of its own, so that dependencies go from view to view.
@@ -99,7 +99,7 @@ def _columns(query: Query, given: Sequence[str]) -> list[ViewColumn]:
 
 
 def _depends(bound: Query, known: "ReadNames") -> list[Depends]:
-    """What the query reads of each source, found by leaving out what it does not need."""
+    """The columns that the query reads of each source, found by pruning."""
     query = access.with_access(bound)
     columns: dict[int, set[int]] = {each.id: set() for each in known.sources.values()}
     for plan in (query.plan, *(each.plan for each in query.nested)):

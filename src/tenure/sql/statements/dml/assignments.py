@@ -26,7 +26,7 @@ def assignments(
 ) -> tuple[list[tuple[TableColumn, Node]], list[TableColumn]]:
     """SET a = ..., (b, c) = (..., ...): the new values, and the columns set to their default."""
     values = [_set_value(parse.unwrap(target.val)) for target in items(targets)]
-    # What is wrong with an expression comes before what is wrong with its column.
+    # As in PostgreSQL, errors of the expression come before errors of its column.
     bound = [None if parse.kind(each) == "SetToDefault" else level.bind(each, "UPDATE") for each in values]
     changes: list[tuple[TableColumn, Node]] = []
     defaults: list[TableColumn] = []

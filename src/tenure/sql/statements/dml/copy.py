@@ -53,11 +53,11 @@ from tenure.table.columns import Values
 from tenure.table.write import TableWriter
 
 BATCH_ROWS, BATCH_BYTES_MAX = 500, 1 << 20
-"""Of what is written at once."""
+"""The bytes that are written at once."""
 
 
 COPIES = 2
-"""A row is there as it came, and taken apart."""
+"""A row is in memory twice: as received, and split into fields."""
 
 
 FinishTransaction = Callable[[], None]
@@ -83,7 +83,7 @@ class CopyFrom:
 
 
 class _Incoming:
-    """What the client sends, row by row into the transaction."""
+    """Writes the client's data into the transaction, row by row."""
 
     def __init__(self, copy: CopyFrom, execution: Execution) -> None:
         self._copy = copy
@@ -152,7 +152,7 @@ class _Incoming:
                     error.where = f"{where}: {_shown(field)}"
                     raise
             if len(fields) < len(parsers):
-                # What is wrong with the columns before is said first.
+                # Errors of earlier columns come first.
                 raise BadFile(f'missing data for column "{copy.targets[len(fields)].name}"')
             yield values
 
@@ -261,7 +261,7 @@ class _Outgoing:
         return encoded
 
     def _header(self) -> bytes:
-        """FORCE_QUOTE is about values."""
+        """FORCE_QUOTE applies to values only, not to NULL."""
         format = replace(self._copy.format, force_quote=frozenset())
         return writer(format)([each.name for each in self._copy.select.columns], format)
 

@@ -1,4 +1,4 @@
-"""Rows that a primary key forbids which the same block has dropped: refused by name.
+"""Rows that violate a primary key which the same block has dropped are refused with an error that says so.
 
     BEGIN; ALTER TABLE t DROP CONSTRAINT t_pkey; INSERT INTO t ...  -- a key that is there
 
@@ -31,6 +31,6 @@ def check_key_stays(execution: Execution, table: int, constraint: str | None = N
 
 
 def explain_violation(execution: Execution, error: UserError) -> None:
-    """Raises what is to be said instead of a unique violation, if it is one of such a key."""
+    """Raises the other error instead of a unique violation, if it is one of such a key."""
     if isinstance(error, UniqueViolation):
         check_key_stays(execution, error.table_id, error.constraint)

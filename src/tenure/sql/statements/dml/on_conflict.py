@@ -1,4 +1,4 @@
-"""ON CONFLICT: the unique indexes that a conflict target means, and what becomes of the row that is there.
+"""ON CONFLICT: the unique indexes of a conflict target, and the action for the existing row.
 
 Walk: `statements.dml.writes` -> `plan_conflict`; `statements.dml.writing` runs what it returns.
 """

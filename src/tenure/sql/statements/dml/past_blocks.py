@@ -25,7 +25,7 @@ from tenure.sql.text.as_of import timestamp_of
 
 @contextmanager
 def planning_block(session: SessionState, operand: str) -> Iterator[Block]:
-    """Where the moment is a parameter, which has no value yet, the catalog of now stands for that of then.
+    """If the moment is a parameter, which has no value yet, the current catalog is used for planning.
 
     Not on the loop: to read at a moment, the store's clock may have to be pushed there, which is a commit.
     """

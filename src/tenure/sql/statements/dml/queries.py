@@ -49,7 +49,7 @@ class Select(ReadOnlyStatement):
     reads_system: bool = False
     """Whether a system table is anywhere in it."""
     lookup: PointLookup | None = None
-    """The short way, if it is one row by its key."""
+    """The point lookup, if the query reads one row by its key."""
     is_kept: bool = True
     tag: str = "SELECT"
 
@@ -64,7 +64,8 @@ class Select(ReadOnlyStatement):
         if self.locks:
             return self._locked(execution)
         rows = self.runner.rows(run_of(execution, None if self.is_bounded else self.query))
-        # Inline: all of the few rows there can be, as what turns out not to be short must have given none.
+        # Inline, all of the few rows are read at once: a query that turns out not to be short must have given
+        # none.
         is_whole = execution.inline or (execution.stays and self.reads_system)
         return iter(list(rows)) if is_whole else rows
 
@@ -98,7 +99,7 @@ def run_of(execution: Execution, query: Query | None = None, passing: Passing | 
     budget = RowsBudget() if execution.inline else None
     run = QueryRun(
         context=execution.context,
-        source=execution.source if passing is None else block.source,  # what is locked is found at any time
+        source=execution.source if passing is None else block.source,  # locking reads the current rows
         layouts=block.layout,
         virtual=lambda key: tables.rows(key, execution),
         check=execution.check,
@@ -144,7 +145,7 @@ def plan(planner: Planner, tree: Tree) -> "Select | SelectAsOf":
     operand = planner.as_of
     if not operand:
         return plan_query(planner, tree)
-    # In a block of its own: the one there is must not have begun to read when the query runs.
+    # In a separate block: the session's own must not have started to read when the query runs.
     with past_blocks.planning_block(planner.session, operand) as block:
         inside = planner.inside(block)
         if operand.startswith("$"):

@@ -1,4 +1,4 @@
-"""RETURNING: what a statement that writes gives back of each row.
+"""RETURNING: the values that a writing statement returns for each row.
 
     RETURNING old.price, new.price, name      the row before the statement, after it, and as it now is
 
@@ -42,7 +42,7 @@ def plan_returning(planner: Planner, level: QueryLevel, table: Table, tree: Tree
 
 
 def _names(level: QueryLevel, options: Sequence[Tree]) -> dict[str, str]:
-    """What the two are called: as WITH (OLD AS ...) says, else by their own names where those are free."""
+    """The names of the two: from WITH (OLD AS ...), else `old` and `new` if those names are free."""
     in_sight = {each.name for each in level.items if each.has_name}
     chosen: dict[str, str] = {}
     for each in options:

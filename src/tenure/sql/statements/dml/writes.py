@@ -1,4 +1,4 @@
-"""INSERT, UPDATE, DELETE and UPSERT, from parse trees to what runs.
+"""INSERT, UPDATE, DELETE and UPSERT: planned from their parse trees.
 
     UPDATE t SET a = u.b FROM u WHERE t.id = u.id RETURNING t.a, u.c
 
@@ -143,7 +143,7 @@ def _target(planner: Planner, tree: Tree) -> Table:
 
 
 def refuse_system(relation: Relation) -> None:
-    """What a system table shows is not changed through it."""
+    """Refuses writes to a system table."""
     if isinstance(relation, VirtualTable):
         raise InsufficientPrivilege(f'permission denied: "{relation.name}" is a system catalog')
 
@@ -197,7 +197,7 @@ def _given_rows(
                 "INSERT has more expressions than target columns",
                 position=location_of(row[len(targets)]) + 1,
             )
-        # What is wrong with an expression comes before what is wrong with its column.
+        # As in PostgreSQL, errors of the expression come before errors of its column.
         with level.binding_of("VALUES"):
             typed = [
                 None if parse.kind(value) == "SetToDefault" else level.expression(value) for value in row
@@ -212,7 +212,7 @@ def _given_rows(
         except StringTooLong as error:
             too_long = too_long or error
     if too_long is not None:
-        # Lengths count when all is bound: what is wrong with a later row comes before.
+        # Row lengths are checked after binding: errors of a later row come first.
         raise too_long
     if not level.binding.nested:
         compiled = [
@@ -249,7 +249,7 @@ def _assigned(planner: Planner, column: TableColumn, typed: Typed, value: Tree, 
 
 
 def _is_overridden(column: TableColumn, override: str) -> bool:
-    """OVERRIDING USER VALUE: what is given for an identity column is left aside."""
+    """OVERRIDING USER VALUE: the value for an identity column is ignored."""
     return bool(column.identity) and override == USER_VALUE
 
 

@@ -48,13 +48,13 @@ CHECKED_ROWS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Returning:
-    """What a statement gives back of each row: over the table's columns, then those of FROM, then those of
-    the row as it was and as it is."""
+    """The RETURNING list: over the table's columns, then those of FROM, then those of the old and the new
+    row."""
 
     columns: tuple[ResultColumn, ...]
     evaluates: tuple[Evaluate, ...]
     constants: tuple[Fold, ...] = ()
-    """What is worked out before the first row, here and below."""
+    """Constants that are evaluated before the first row, here and below."""
     sides_at: tuple[int | None, int | None] = (None, None)
     """Where the columns of `old` and `new` begin, if they have a name."""
     steps: int = 0
@@ -89,7 +89,7 @@ class GivenRows(NamedTuple):
     rows: tuple[tuple[Evaluate | None, ...], ...]
     constants: tuple[Fold, ...] = ()
     steps: int = 0
-    """What they cost, all of them together."""
+    """Their cost in all: see `expr.tree.cheap_expressions`."""
 
 
 class PastRows(NamedTuple):
@@ -98,7 +98,7 @@ class PastRows(NamedTuple):
     runner: CompiledQuery
     block: Block
     values: tuple[Evaluate, ...]
-    """Over such a row: what the columns get."""
+    """The values of the columns, over such a row."""
 
     def read(self, execution: Execution) -> Iterator[Tuple]:
         reading = Execution(execution.session, self.block, execution.values, account=execution.account)
@@ -132,7 +132,7 @@ class Insert:
     conflict: Conflict | None = None
     returning: Returning | None = None
     is_small: bool = False
-    """It writes few rows that are given: what is in their way may be found when they are committed."""
+    """It inserts few rows of VALUES: conflicting rows may be found at the commit."""
     is_short: bool = False
     is_kept: bool = True
 
@@ -154,7 +154,7 @@ class Insert:
             writer.finish(txn, execution.check)
             return self._result(written, execution)
         except UserError as error:
-            txn.check_absent()  # what is wrong with a row that came before is said first
+            txn.check_absent()  # errors of earlier rows come first
             explain_violation(execution, error)
             raise
 
@@ -171,7 +171,7 @@ class Insert:
     def _written(
         self, execution: Execution, txn: Transaction, writer: TableWriter
     ) -> Iterator[tuple[Row | None, Row | None]]:
-        """Each row as it was, if it was there, and as it is; that is None where nothing is done."""
+        """For each row, the former one, if any, and the new one; None if nothing was done."""
         if self.conflict is None:
             late = execution.block.proves_late and self.is_small
             for added in writer.insert_all(txn, self._values(execution), late=late):
@@ -215,7 +215,7 @@ class Insert:
         return settled(execution, source.query, find)
 
     def _lock(self, execution: Execution, writer: TableWriter, proposals: Sequence[Values]) -> None:
-        """Those who upsert the same row queue: by its primary key, where that is given.
+        """Transactions that upsert the same row queue by its primary key, if that is given.
 
         DO NOTHING does not touch a row that is there. It queues in a block, where it could not be run again
         if another's row comes first; with many rows that would cost more than it helps.
@@ -236,7 +236,7 @@ class Insert:
 
 
 class _Resolving:
-    """Decides what becomes of a row that is in the way; a row may be touched only once."""
+    """Decides what happens to a conflicting row; a row may be changed only once."""
 
     def __init__(
         self, conflict: Conflict, targets: tuple[int, ...], visible: tuple[int, ...], context: Context
@@ -247,7 +247,7 @@ class _Resolving:
         self._context = context
         self.touched: set[bytes] = set()
         self.there: Row | None = None
-        """The row that was in the way of the last one."""
+        """The row that conflicted with the last one."""
 
     def __call__(self, there: Row, proposed: Row) -> Values | None:
         conflict, self.there = self._conflict, there
@@ -271,9 +271,9 @@ class _Resolving:
 class _Found(NamedTuple):
     row: Row
     values: Tuple
-    """What it is to become, in the order of the changes."""
+    """The new values, in the order of the changes."""
     joined: Tuple
-    """What RETURNING is over: the table's columns and those of FROM; empty if nothing is returned."""
+    """The row for RETURNING: the table's columns and those of FROM; empty if nothing is returned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +320,7 @@ class RowChange:
             known=self._known_keys(execution, writer.layout),
         )
         if len(found) > 1 and self._moves_keys(writer.layout):
-            # Each is checked against the rows as they are by then: so their order must not be by chance.
+            # Each row is checked against the rows written so far, so their order must be deterministic.
             found.sort(key=lambda each: each.row.key)
         checked = interruptible(found, execution.check)
         try:
@@ -391,7 +391,8 @@ def writer_of(execution: Execution, table: Table, budget: RowsBudget | None = No
     def layout_of(id: int) -> Layout:
         found = block.descriptor(id)
         if not isinstance(found, Table):
-            # Another transaction makes that table, and has told writers of this one beforehand.
+            # A concurrent transaction creates that table, and has published it to writers of this one
+            # already.
             raise RetryError(f'a table at the other end of a foreign key of "{table.name}" is being made')
         await_open(execution.session, block, found)
         return block.layout(found)

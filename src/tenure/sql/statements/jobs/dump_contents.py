@@ -1,4 +1,4 @@
-"""What a dump makes, as descriptors: its statements are run in a draft that is never committed by itself.
+"""The objects of a dump as descriptors: its statements run in a draft that is not committed by itself.
 
     statements ──► a block's draft ──► descriptors, with new ids, for the job to publish with their rows
 
@@ -71,7 +71,7 @@ def make(
     steps: Sequence[RuledItem],
     file: str,
 ) -> DumpContents:
-    """Raises what is wrong with a statement, with its line. Nothing is changed."""
+    """Raises the error of a statement with its line. Nothing is changed."""
     told, variables = len(session.notices), session.variables.state
     retries = Retries(ATTEMPTS, PAUSES, session.env, sleep=session.interrupts.pause)
     while True:
@@ -153,7 +153,7 @@ class _Definitions:
             except UserError as error:
                 at = place_in_file(self._file, step.item.line)
                 error.detail = f"{error.detail} It is in {at}." if error.detail else at
-                error.position = 0  # it is one in another text than the client's
+                error.position = 0  # it belongs to the dump, not to the client's text
                 raise
         draft = self._block.use.draft
         for id, each in draft.declared.items():
@@ -261,7 +261,7 @@ def _named(table: Table, wanted: Sequence[str]) -> list[Column]:
 
 
 def _words(text: str) -> str:
-    """What was left out, as a user would look for it."""
+    """The names of skipped statements, in words that a user would search for."""
     words = text.upper().split()
     if "OWNER" in words:
         return "OWNER TO"

@@ -1,4 +1,4 @@
-"""What a dump may do: an explicit list. Everything else is refused, by its line, before anything is changed.
+"""The statements that a dump may have, as an explicit list. Others are refused before anything is changed.
 
     DEFINE   schemas, enums, sequences, tables, constraints, defaults, indexes, views, comments
     ROWS     COPY ... FROM stdin, INSERT of constants
@@ -47,8 +47,8 @@ class _Refused(Exception):
 
 
 def judge(item: Item, file: str) -> RuledItem | None:
-    """What is to be done with an item; None if it is empty. Raises BadDump for what is not allowed."""
-    # The first words of INSERTs stand for all of them: what follows was seen to be constants.
+    """The ruling for an item; None if it is empty. Raises BadDump for statements that are not allowed."""
+    # One INSERT is judged for all of them: the scan has checked that their values are constants.
     text = f"{item.text} (NULL)" if isinstance(item, Inserted) else item.text
     try:
         found = one(text)
@@ -208,7 +208,7 @@ def _comment(tree: Tree) -> Ruling:
     if what in ("OBJECT_EXTENSION", "OBJECT_DATABASE"):
         return Ruling.SKIP
     if what == "OBJECT_SCHEMA" and child(tree, "object").sval == "public":
-        return Ruling.SKIP  # it was there before
+        return Ruling.SKIP  # the schema exists already
     return Ruling.DEFINE
 
 

@@ -59,7 +59,7 @@ from tenure.sql.text.tenure_statements import TokenReader
 FORMATS = (CSV, NDJSON, PARQUET)
 CHUNK_ROWS_MAX = 10**9
 QUERY_NAME = "query"
-"""What files of a query are called."""
+"""The name in the file names of a query."""
 
 _TEXT, _INT8 = type_of(TypeRef("text")), type_of(TypeRef("int8"))
 RESULT = (ResultColumn("filename", _TEXT), ResultColumn("rows", _INT8), ResultColumn("bytes", _INT8))
@@ -89,7 +89,7 @@ class ExportStatement(Control):
     outputs: tuple[ResultColumn, ...]
     """Of the query."""
     table: int = 0
-    """Or a table that is scanned; then the query is what it would be without a lake."""
+    """The table, if one is scanned; then the query is used only without a lake."""
     is_short = False
 
     @property
@@ -169,7 +169,7 @@ def _read_at(bulk: BulkServices, operand: str) -> Timestamp:
 
 
 def _rows_about(lake: Lake, table: int) -> int:
-    """How large a table is, as far as it takes to decide where the work is done."""
+    """The size of a table, as exact as needed to choose the process that exports it."""
     snapshot = lake.store.snapshot()
     version = lake.version(snapshot, table)
     if version is None:

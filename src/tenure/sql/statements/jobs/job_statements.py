@@ -56,7 +56,7 @@ class Verb:
     name: str
     ask: Callable[[Jobs, Transaction, int], None]
     is_done: Callable[[JobState], bool]
-    """Whether what was asked for has been carried out."""
+    """Whether the request has been carried out."""
 
 
 VERBS = {
@@ -115,7 +115,7 @@ class ShowWhenComplete:
     bulk: BulkServices
     ids: Select
     listed: Select
-    """What SHOW JOBS is: of it, only the columns are used."""
+    """SHOW JOBS as a query: only its columns are used."""
     is_short: ClassVar[bool] = False
 
     @property

@@ -1,11 +1,11 @@
-"""Statements that are done by a job, and wait for it.
+"""Statements that run a job, and wait for it.
 
     create_job ──► await_end ──► its result, or what it failed with
                       └── canceled, or the client is gone ──► cancel_job ──► it was too late: its result
 
-If the statement is canceled, or its client goes away, so is the job. What a job failed with is raised as if
-the statement had failed with it. A job that no process can run is not waited for without end. From the job's
-creation on, trouble with the store means that the outcome is not known (40003), never that there was none.
+If the statement is canceled, or its client disconnects, the job is canceled. The error of a failed job is
+raised as the statement's own. The wait for a job that no process can run ends after `PATIENCE_SECONDS`. After
+the job was created, an error of the store means that the outcome is unknown (40003).
 
 Walk: `statements.jobs.exporting` -> `create_job`, `await_job`; `statements.jobs.importing` -> `create_job`,
 `await_end`; all wait by `cluster.jobs.job_waits`.
@@ -90,7 +90,7 @@ class _Patience:
         self._id = id
         self._began = self._bulk.env.monotonic()
         self._lost_at: float | None = None
-        """When it would be lost."""
+        """When the wait ends if no process can run the job."""
 
     def look(self, snapshot: Snapshot) -> None:
         control, trouble = self._bulk.jobs.control(snapshot, self._id), self._bulk.spark_trouble()
@@ -130,7 +130,7 @@ def cancel_job(bulk: BulkServices, id: int) -> bool:
     try:
         bulk.store.transact(lambda txn: bulk.jobs.request_cancel(txn, id))
     except IllegalStep:
-        return True  # it has ended meanwhile, or ends already
+        return True  # it has ended, or is being canceled already
     return ends_within(bulk.store, bulk.jobs, id, CANCEL_SECONDS)
 
 

@@ -66,7 +66,7 @@ class Declare:
         portal.kept = Holding(account, f'the rows of cursor "{self.name}"')
         self.portals.add(self.name, portal)
         if self.is_held:
-            # All of it now: what the rows are read from ends with the transaction.
+            # All rows are read now: their source ends with the transaction.
             portal.rows = _kept(portal)
         return Result("DECLARE CURSOR")
 
@@ -132,7 +132,7 @@ def _fetched(portal: Portal, direction: str, count: int, *, is_move: bool) -> It
 
 
 def _forward_only(portal: Portal, direction: str, count: int, *, is_move: bool) -> Iterator[Sequence[Datum]]:
-    """What needs no way back: onward by some rows, or to a row that is still to come."""
+    """Movements that only go forward: by some rows, or to a later row."""
     is_on_row = portal.position > 0 and not portal.is_at_end
     match direction:
         case "FORWARD" if count > 0:

@@ -55,7 +55,7 @@ class Execute(ByName):
     name: str
     text: str
     prepared: Prepared | None
-    """What the name stood for; None: nothing."""
+    """The statement of that name; None if there was none."""
     arguments: tuple[Evaluate, ...]
     columns: tuple[ResultColumn, ...] | None
     parameters: tuple[Type, ...]
@@ -145,7 +145,7 @@ def plan_execute(portals: Portals, preparing: Preparing, planner: Planner, tree:
     prepared = portals.prepared.get(tree.name)
     execute = partial(Execute, portals, preparing, tree.name, planner.text)
     if prepared is None:
-        return execute(None, (), None, ())  # it may be there when this is run
+        return execute(None, (), None, ())  # it may exist when this runs
     nodes = planner.arguments(tree.params, prepared.parameters, f'prepared statement "{tree.name}"')
     arguments = tuple(compile(each, {}, planner.names.enum) for each in nodes)
     types = planner.parameters.types()

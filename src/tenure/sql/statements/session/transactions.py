@@ -31,7 +31,7 @@ class TransactionOptions:
     modes: tuple[tuple[str, str], ...] = ()
     """Names and values of `sql.session.variables.MODES`."""
     as_of: str = ""
-    """What stands after AS OF SYSTEM TIME."""
+    """The expression after AS OF SYSTEM TIME."""
 
 
 NO_OPTIONS = TransactionOptions()

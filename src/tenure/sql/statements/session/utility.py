@@ -17,7 +17,7 @@ from tenure.sql.text.parse import Tree, items, names
 
 @dataclass(frozen=True, slots=True)
 class Nothing(Control):
-    """Answers with its tag, and says why nothing was done."""
+    """Answers with its tag, and a notice why nothing was done."""
 
     tag: str
     why: str = ""

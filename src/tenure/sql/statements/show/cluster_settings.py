@@ -75,7 +75,7 @@ class SetClusterSetting(Control):
         setting = settings.current().named(self.name)
         value = setting.default if self.value is None else setting.parse(self.value)
         until = monotonic() + HEARD_SECONDS_MAX
-        # A default may lie behind what this node's command line says: then it waits in vain, not for long.
+        # This node's command line may override a default: then the short wait ends without a change.
         while settings.current()[setting] != value and monotonic() < until:
             session.interrupts.sleep(LOOK_SECONDS)
 

@@ -1,4 +1,4 @@
-"""SHOW of what PostgreSQL has no SHOW for: each is a query over the tables of `tenure_internal`.
+"""SHOW statements that PostgreSQL does not have: each is a query over the tables of `tenure_internal`.
 
     SHOW TABLES FROM app  ─►  SELECT schema_name, table_name, ... FROM tenure_internal.tables WHERE ...
 
