@@ -1,8 +1,9 @@
 """docs/architecture follows the code: every module has one row, groups are pictured, walks are true.
 
 A row names a module in the first column of a table, as seen from the page's package: `session.portals` on the
-page of sql. A page starts with a picture, which names every group (sub-package) of its package. In the walks,
-a name in backticks is a module, something that a module or class defines, or both: `module.Class.method`.
+page of sql. A page starts with a picture, which names every group (sub-package) of its package; in its first
+column each stands above what it imports. In the walks, a name in backticks is a module, something that a
+module or class defines, or both: `module.Class.method`.
 """
 
 import ast
@@ -13,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.tidy.source import PACKAGE, ROOT, product_modules
+from tests.tidy.test_layers import import_graph
 
 NAME = re.compile(r"`([\w.]+)`")
 NAME_IN_WALK = re.compile(r"`([A-Za-z_][\w.]*?)(?:\([^`]*\))?`")
@@ -39,6 +41,17 @@ def test_rows_name_modules_and_groups_that_exist() -> None:
 
 def test_pages_start_with_a_picture_of_their_groups() -> None:
     assert [f"{page.name}: {group}" for page in pages() for group in _groups(page) - _pictured(page)] == []
+
+
+def test_pictures_show_the_direction_of_imports() -> None:
+    upward = {
+        f"{page.name}: {user} imports {used}, which is drawn above it"
+        for page in pages()
+        for lines in (_lines(page),)
+        for user, used in _imports_drawn(page, lines)
+        if lines[user] > lines[used]
+    }
+    assert sorted(upward) == []
 
 
 def test_names_in_walks_exist() -> None:
@@ -96,6 +109,27 @@ def _pictured(page: Path) -> set[str]:
     pictures = start.split("```")[1::2]
     assert pictures, f"{page.name} starts with a picture"
     return set(re.findall(r"\w+", pictures[0]))
+
+
+def _lines(page: Path) -> dict[str, int]:
+    """In which line of the picture each word of its first column stands."""
+    lines: dict[str, int] = {}
+    for number, line in enumerate(page.read_text(encoding="utf-8").split("```")[1].splitlines()):
+        for word in re.findall(r"\w+", re.split(r"\s{2,}", line.strip())[0]):
+            lines.setdefault(word, number)
+    return lines
+
+
+def _imports_drawn(page: Path, lines: dict[str, int]) -> Iterator[tuple[str, str]]:
+    """Modules and groups of a package in which one imports the other, if both are drawn."""
+    prefix = f"tenure.{_package(page)}.".replace("..", ".")
+    for name, imported in import_graph().items():
+        if name.startswith(prefix):
+            user = name.removeprefix(prefix).split(".")[0]
+            targets = (
+                each.removeprefix(prefix).split(".")[0] for each in imported if each.startswith(prefix)
+            )
+            yield from ((user, used) for used in targets if user in lines and used in lines)
 
 
 def _names_in_walks(page: Path) -> list[str]:

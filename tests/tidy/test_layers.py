@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Container, Iterator, Mapping
+from functools import cache
 
 from tests.tidy.source import ROOT, Module, imports, nodes, product_modules
 
@@ -41,7 +42,7 @@ def test_modules_are_named_by_what_they_hold() -> None:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """Type-only imports count too."""
-    assert [sorted(knot) for knot in knots_of(_import_graph())] == []
+    assert [sorted(knot) for knot in knots_of(import_graph())] == []
 
 
 LOCATOR_FREE = ("sql/statements/", "sql/tables/")
@@ -73,7 +74,8 @@ def test_a_knot_is_found() -> None:
     assert sorted(map(sorted, knots_of(graph))) == [["a", "b", "c"]]
 
 
-def _import_graph() -> dict[str, set[str]]:
+@cache
+def import_graph() -> dict[str, set[str]]:
     """The product's modules, and which of them each imports, wherever the import stands."""
     named = {_dotted(module.path): module for module in product_modules()}
     return {
