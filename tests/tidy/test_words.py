@@ -34,7 +34,7 @@ NO_NAMES_LEFT = {
 }
 
 RIDDLE = re.compile(r"\b(?:who|what|which)(?:so)?ever\b|\bwhomever\b", re.IGNORECASE)
-RIDDLES_LEFT = 12
+RIDDLES_LEFT = 9
 
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 

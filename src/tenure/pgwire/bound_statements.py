@@ -1,8 +1,8 @@
-"""What a door remembers of statements and portals: how their parameters are read, their rows written.
+"""A door's statements and portals: how their parameters are read, their rows written.
 
-The session decides which statements and portals there are; SQL makes and ends them as well (PREPARE,
-DEALLOCATE, DECLARE). So each use asks the session, and what is kept here counts only as long as it
-belongs to the very object that the session gives.
+The session decides which statements and portals exist; SQL makes and ends them as well (PREPARE, DEALLOCATE,
+DECLARE). So each use asks the session, and an entry here is valid only as long as it belongs to the very
+object that the session returns.
 
 Walk: `pgwire.conversation` asks `BoundStatements` at Parse, Bind, Describe and Execute.
 """
@@ -19,7 +19,7 @@ from tenure.pgwire.values.row_format import RowFormat
 from tenure.sql.session.answers import Client, Portal, Prepared, ResultColumn
 
 REMEMBERED_STATEMENTS_MAX = 1000
-"""What SQL deallocates is not told to the door. Past this number it forgets all and begins anew."""
+"""The door is not told of DEALLOCATE. Past this number it drops all entries and begins anew."""
 
 REMEMBERED_FORMATS_MAX = 16
 """A client uses one or two combinations of formats for a statement; a hostile one any number."""
@@ -30,7 +30,7 @@ Decoders = tuple[Callable[[bytes], Datum], ...]
 
 
 class BoundStatement:
-    """A prepared statement as its door knows it."""
+    """A prepared statement with its formats."""
 
     __slots__ = ("_decoders", "_shapes", "_zone", "prepared")
 
@@ -75,7 +75,7 @@ class BoundStatement:
 
 
 class BoundPortal:
-    """A portal as its door knows it."""
+    """A portal with its formats."""
 
     __slots__ = ("portal", "shape")
 
@@ -96,7 +96,7 @@ class BoundStatements:
         self._portals: dict[str, BoundPortal] = {}
 
     def follow_zone(self) -> None:
-        """The session's time zone may have changed: what was made for another one is forgotten."""
+        """Called when the session's time zone may have changed: encoders for another one are dropped."""
         if self._client.zone != self.zone:
             self.zone = self._client.zone
             self._statements.clear()
@@ -133,7 +133,7 @@ class BoundStatements:
         self._client.close_portal(name)
 
     def forget_portals(self) -> None:
-        """The transaction is over, and its portals with it."""
+        """Called when the transaction is over, and its portals with it."""
         self._portals.clear()
 
 

@@ -1,4 +1,4 @@
-"""One connection as a state machine: bytes in, bytes out, and what it waits for in between.
+"""One connection as a state machine: bytes in, bytes out, and its waits in between.
 
     receive(data)    reads all messages it can          output    bytes to be written
     wait             what must happen first, or None    resume    it has happened: goes on
@@ -7,7 +7,7 @@
             ┌ start-up: a talk ┐  ┌── ready: each message is handled at once or starts a talk ──┐
     error   FATAL, closes         extended: skips to Sync · simple: ReadyForQuery follows
 
-One message is dealt with at a time; what comes meanwhile is kept until then.
+One message is handled at a time; later input is kept until then.
 
 Invariant (never-raises): no input makes an exception leave `receive` or `resume`; the client gets an
 answer or the connection closes.
@@ -32,20 +32,22 @@ from tenure.pgwire.waits import Need, Talk, Wait
 from tenure.sql.session.answers import BlockStatus, Client, Endpoints
 
 STARTUP_BYTES_MAX = 10_000
-"""Of a packet or message before the login, as in PostgreSQL."""
+"""The longest packet or message before the login, as in PostgreSQL."""
 
 MESSAGE_BYTES_MAX = 64 * 2**20
-"""Of any later one. PostgreSQL takes up to 1 GiB; our values are smaller, and memory is shared."""
+"""The longest later message. PostgreSQL allows 1 GiB; our values are smaller, and memory is shared."""
 
 CHARGED_BYTES_MIN = 64 * 1024
-"""A longer message is charged to its session as soon as its head is there."""
+"""A longer message is charged to its session as soon as its head has arrived."""
 
 UNSENT_BYTES_MAX = 64 * 1024
 """When this much waits to be written, it is written before the next message is read."""
 
 TERMINATE, SYNC = ord("X"), ord("S")
 MAY_TAKE_LONG = frozenset(b"PEQ")
-"""Messages after which it is asked whether the turn is over: the work of others follows from their length."""
+"""Messages after which the connection checks whether its turn is over: other messages are cheap for their
+length.
+"""
 _HEAD_BYTES = 5
 _FROM_INPUT = (Need.PACKET, Need.MESSAGE)
 _ANSWERED_BY_READY = frozenset(b"QFS")
@@ -68,20 +70,20 @@ class Connection:
         self.client: Client | None = None
         self.seat: Seat | None = None
         self.user = ""
-        """Who it says it is."""
+        """The user and addresses of the client."""
         self.progress = Progress.SILENT
         self.on_cancel: Callable[[], None] = lambda: None
-        """Told when the statement under way is canceled: it may not have begun."""
+        """Called when the current statement is canceled: it may not have begun."""
         self.pieces_received = 0
-        """Who sees it unchanged knows that nothing was heard in between."""
+        """A reader that finds it unchanged knows that no input came in between."""
         self._conversation: Conversation | None = None
         self._data = b""
         self._at = 0
         self._more = bytearray()
         self._needed = 0
-        """How many bytes must be there for the next message to be whole."""
+        """How many bytes the next message needs to be complete."""
         self._is_charged = False
-        """Its session was charged for a long message, which is not dealt with yet."""
+        """Its session was charged for a long message, which is not handled yet."""
         self._is_skipping = False
         self._kind = 0
         self._talk: Talk[Any] | None = start_up(self, service)
@@ -93,7 +95,7 @@ class Connection:
 
     @property
     def is_blocked(self) -> bool:
-        """It waits, and not for input."""
+        """Whether it waits, and not for input."""
         return self.wait is not None and self.wait not in _FROM_INPUT
 
     @property
@@ -102,12 +104,12 @@ class Connection:
 
     @property
     def is_ready(self) -> bool:
-        """Logged in, and nothing under way."""
+        """Whether it is logged in, with nothing under way."""
         return self._talk is None and self._conversation is not None and not self.is_closing
 
     @property
     def is_outside(self) -> bool:
-        """Ready, and not in a transaction block."""
+        """Whether it is ready, and not in a transaction block."""
         return self.is_ready and self.client is not None and self.client.status is BlockStatus.IDLE
 
     def receive(self, data: bytes) -> None:
@@ -135,7 +137,7 @@ class Connection:
             self._let_go_of_input()
 
     def _let_go_of_input(self) -> None:
-        """Once a long message is dealt with: neither it nor its charge stays until the next one comes."""
+        """Called when a long message was handled: releases the message and its charge at once."""
         is_over = self._talk is None and max(self.buffered, self._needed) < CHARGED_BYTES_MIN
         if is_over and self.client is not None:
             self._data, self._at = self._data[self._at :], 0
@@ -151,14 +153,14 @@ class Connection:
         return data
 
     def cancel(self) -> None:
-        """The statement under way, if there is one."""
+        """Cancels the current statement, if there is one."""
         if self._talk is not None and self._conversation is not None:
             self._conversation.is_canceled = True
             self._conversation.client.cancel()
             self.on_cancel()
 
     def close(self, error: BaseException | None = None) -> None:
-        """Says why, if there is a reason; the driver writes that and closes."""
+        """Sends the reason, if there is one; the driver writes that and closes."""
         if error is not None and not self.is_closing:
             self.output.append(error_response(error, severity="FATAL"))
         self.is_closing = True
@@ -176,7 +178,7 @@ class Connection:
             self._more.clear()
 
     def _run(self) -> None:
-        """Deals with what is there until something else must happen first."""
+        """Handles input until something else must happen first."""
         while not self.is_closing:
             if self.wait is None:
                 self._handle_messages()
@@ -186,7 +188,7 @@ class Connection:
                 return
 
     def _handle_messages(self) -> None:
-        """The hot loop: until all that is whole is dealt with, or `wait` is set."""
+        """The hot loop: until all complete messages are handled, or `wait` is set."""
         conversation = self._conversation
         assert conversation is not None
         data, at, size = self._data, self._at, len(self._data)
@@ -214,7 +216,7 @@ class Connection:
                 self._failed(kind, error)
             if self.wait is None and (
                 conversation.unsent_bytes > UNSENT_BYTES_MAX
-                # Not if only a Sync is left: this is most of the time, and reading the clock costs something.
+                # Not if only a Sync is left, which is the usual case: reading the clock costs time.
                 or (size - stop > _HEAD_BYTES and kind in MAY_TAKE_LONG and self._turns.is_over())
             ):
                 self.wait = Need.FLUSH
@@ -224,7 +226,7 @@ class Connection:
         self._at, self._needed = at, _HEAD_BYTES
 
     def _feed_talk(self) -> bool:
-        """Gives the talk its next packet or message, if it is whole."""
+        """Gives the talk its next packet or message, if it is complete."""
         has_kind = self.wait is Need.MESSAGE
         data, at = self._data, self._at
         head = _HEAD_BYTES if has_kind else _HEAD_BYTES - 1
@@ -263,7 +265,7 @@ class Connection:
         return b"".join(bodies)
 
     def _is_allowed(self, kind: int, length: int) -> bool:
-        """Whether a message may come at all, of which perhaps only the head is there; if not, closes."""
+        """Whether a message is allowed, of which perhaps only the head has arrived; if not, closes."""
         length_max = STARTUP_BYTES_MAX if self._conversation is None else MESSAGE_BYTES_MAX
         if self.wait is Need.PACKET:
             if not 8 <= length <= length_max:
@@ -277,15 +279,19 @@ class Connection:
         return not self.is_closing
 
     def _charge(self, client: Client, length: int) -> None:
-        """Before it is waited for. A client that is refused goes: the rest would have to be read."""
+        """Charges a message before it is waited for. A refused client is disconnected: the rest would have to
+        be read.
+        """
         try:
-            client.memory.receive(2 * length)  # its pieces, and all of it
+            client.memory.receive(2 * length)  # its pieces, and the whole
             self._is_charged = True
         except OutOfMemory as error:
             self.close(error)
 
     def _skip(self, kind: int, handler: object) -> None:
-        """After an error, up to Sync; and what was under way when a COPY failed."""
+        """Skips messages after an error, up to Sync; and messages sent before the client knew that a COPY
+        failed.
+        """
         if kind == TERMINATE:
             self.close()
         elif handler is None and kind not in _LEFT_OVER_FROM_COPY:
@@ -315,7 +321,7 @@ class Connection:
         except Exception as failure:
             self._talk = None
             self._failed(self._kind, failure)
-            # It has come through this frame, which knows it: what it holds would stay, for a while.
+            # The error's traceback refers to this frame: breaking the reference cycle here.
             failure.__traceback__ = None
 
     def _open(self, client: Client | None) -> None:

@@ -1,17 +1,17 @@
-"""Who is connected: limits, the numbers by which a connection is cancelled, and their secrets.
+"""Connected clients: limits, the pids by which a connection is canceled, and their secrets.
 
-    pid = instance * 2^16 + number     the instance says which process has the connection
+    pid = instance * 2^16 + number     the instance names the process that has the connection
 
 A node that loses its session may get another instance id, and another node its former one. Pids have the new
 id from then on. Connections keep the pids that they were told: this process still cancels them, but a request
 that reaches another process goes to the node that has the id now.
 
-Some seats are kept for root, so that an operator of a full node still gets in; and no other user has
-more than a part of them, so that one does not keep the others out. Connections
-that have not logged in yet do not sit; they are few, as the server counts them too.
+Some seats are reserved for root, so that an operator can connect to a full node. No other user has more than
+a share of the seats, so that one cannot keep the others out. Connections that have not logged in yet take no
+seat; they are few, as the server limits them too.
 
 Invariant (cancel-needs-secret): a request to cancel has an effect only with the connection's secret.
-Invariant (root-gets-in): other users never take the seats that are kept for root.
+Invariant (root-gets-in): other users never take the seats that are reserved for root.
 
 Walk: `pgwire.login.startup` takes a seat after the login and asks for cancels; `pgwire.server` leaves it.
 """
@@ -27,7 +27,7 @@ from tenure.base.errors import TooManyConnections
 from tenure.catalog.descriptors.definitions import ROOT
 
 SEATS_MAX = 5000
-"""The door keeps about 5 kB for each, its session more. More clients need a pooler."""
+"""The door uses about 5 kB for each, its session more. More clients need a pooler."""
 
 KEPT_FOR_ROOT = 3
 """As PostgreSQL's superuser_reserved_connections."""
@@ -37,7 +37,7 @@ SECRET_BYTES_OLD, SECRET_BYTES = 4, 32
 
 _NUMBERS = 1 << 16
 _INSTANCES = 1 << 15
-"""What is left of a signed int4. Instances whose ids differ by a multiple of it share their part."""
+"""The rest of a signed int4. Instances whose ids differ by a multiple of it share their range."""
 
 
 class Seat(NamedTuple):
@@ -84,7 +84,7 @@ class ConnectionSlots:
         return seat
 
     def _free_pid(self) -> int:
-        """Numbers go round, so that a late cancel seldom meets a new connection with an old number."""
+        """Numbers go round, so that a late cancel seldom hits a new connection with an old number."""
         while True:
             self._last_number = self._last_number % (_NUMBERS - 1) + 1
             pid = self._first_pid() + self._last_number
@@ -105,7 +105,7 @@ class ConnectionSlots:
         return pid & ~(_NUMBERS - 1) == self._first_pid()
 
     def cancel(self, pid: int, secret: bytes) -> bool:
-        """Returns whether it was the right secret; the client that asks is told nothing in either case."""
+        """Returns whether the secret was right; the requesting client is told nothing in either case."""
         seat = self._taken.get(pid)
         is_right = seat is not None and hmac.compare_digest(seat.secret, secret)
         if seat is not None and is_right:

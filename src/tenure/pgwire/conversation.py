@@ -1,15 +1,15 @@
-"""An open session's messages: each is answered at once, or by a talk where something must be waited for.
+"""An open session's messages: each is answered at once, or by a talk if something must be waited for.
 
     P Parse      1                          B Bind     2
     D Describe   t, T or n                  C Close    3
     E Execute    D ... then C, I or s       S Sync     Z
     Q Query      T, D ..., C for each statement, Z     F FunctionCall    refused
 
-Handlers get the whole input and the place of their message in it, so that nothing is copied and
-Execute can see whether Sync comes next: then the statement ends its transaction by itself.
+Handlers get the whole input and the position of their message in it, so that nothing is copied and Execute
+can see whether Sync comes next: then the statement ends its transaction by itself.
 
-The short way is the one that counts: Bind, Execute and Sync of a short statement make no generator and
-call the session four times.
+The short path matters most: Bind, Execute and Sync of a short statement make no generator and call the
+session four times.
 
 Invariant (commit-before-complete): CommandComplete of a statement that ends its transaction is written
 only after its commit is done.
@@ -61,13 +61,13 @@ from tenure.sql.session.answers import Answer, BlockStatus, Client, CopyIn, NotS
 from tenure.sql.session.inline import INPUT_BYTES_MAX
 
 ANSWER_BYTES_MAX = 64 * 1024
-"""Of rows to write on the loop: some milliseconds. What is more is done in a thread."""
+"""Rows to encode on the loop: some milliseconds. More rows are encoded in a thread."""
 
 INLINE_TEXT_CHARS_MAX = 4_000
 """Longer statements are parsed and planned in a thread: on the loop these take a few milliseconds."""
 
 ANSWERS_AT_ONCE = 100
-"""Of one query string; then they are written, and other clients have their turn."""
+"""Statements of one query string; then the output is written, and other clients have their turn."""
 
 _STATEMENT, _PORTAL = ord("S"), ord("P")
 
@@ -92,14 +92,14 @@ class Conversation:
         self._turns = turns
         self.output = output
         self.unsent_bytes = 0
-        """Of rows and descriptions in `output`: the rest is small."""
+        """The bytes of rows and descriptions in `output`: the rest is small."""
         self.is_canceled = False
         self._bound = BoundStatements(client)
         self._reported = client.parameters()
         self._offset = 0
         """Where in its query string the current statement begins, in characters."""
         self._unsynced = False
-        """Something was executed that did not end its transaction."""
+        """Whether a statement was executed that did not end its transaction."""
 
     def parse(self, data: bytes, at: int, stop: int) -> Talk[None] | None:
         name, text, oids = read_parse(data, at, stop)
@@ -152,7 +152,7 @@ class Conversation:
         else:
             shape = statement.shape(statement.prepared.columns, ALL_TEXT)
         if shape is not None and self.client.status is BlockStatus.FAILED:
-            # What columns a result has is looked up in the catalog.
+            # The columns of a result are looked up in the catalog.
             raise InFailedTransaction
         if statement is not None:
             oids = [oid_of(type)[0] for type in statement.prepared.parameters]
@@ -208,7 +208,7 @@ class Conversation:
         is_short: bool | None = None,
         begun: Answer | Pending | None = None,
     ) -> Talk[None]:
-        """The long way: in a thread, or with a commit, or in several batches, or with COPY."""
+        """The long path: in a thread, or with a commit, or in several batches, or with COPY."""
         is_short = bound.portal.is_short if is_short is None else is_short
         sent = 0
         while True:
@@ -219,7 +219,8 @@ class Conversation:
             try:
                 answer = yield from _settled(begun)
             except NotShort:
-                # Its commit met a rival: nothing was told yet, and it can be run again where one can wait.
+                # Its commit met a conflict: nothing was sent yet, and it can be repeated where waiting is
+                # allowed.
                 begun, is_short = None, False
                 continue
             if answer.copy is not None:
@@ -274,7 +275,7 @@ class Conversation:
         return self._finish()
 
     def _finish(self) -> Talk[None] | None:
-        """Commits what is not yet. If nothing is left, a cancel that comes now is too late to be told."""
+        """Commits what is left to commit. If nothing is left, a cancel that comes now is too late."""
         try:
             pending = self.client.sync(inline=True)
         except NotShort:
@@ -304,7 +305,7 @@ class Conversation:
         try:
             yield from self._statements(text)
         finally:
-            # Neither Bind nor Execute finds anything of it.
+            # Neither Bind nor Execute finds its statement or portal.
             self._bound.close_statement("")
         yield from self._finish() or ()
 
@@ -341,13 +342,13 @@ class Conversation:
         self._bound.close_portal("")
 
     def flush(self, data: bytes, at: int, stop: int) -> None:
-        """All that is there is written after each piece of input anyway."""
+        """The output is written after each piece of input anyway."""
 
     def function_call(self, data: bytes, at: int, stop: int) -> None:
         raise NotSupported("the function call message is not supported", hint="Use SELECT.")
 
     def fail(self, error: BaseException) -> None:
-        """Tells the session, which rolls back what was implicit, then the client."""
+        """Tells the session, which rolls back an implicit transaction, then the client."""
         self._tell_notices()
         self.client.failed(error)
         self.output.append(error_response(error, offset=self._offset))
@@ -375,7 +376,7 @@ class Conversation:
         self._unsynced = False
 
     def _report(self, settings: dict[str, str]) -> None:
-        """What is again as the client was told last is no news."""
+        """A setting that has the value last reported is not reported again."""
         news = {name: value for name, value in settings.items() if self._reported.get(name) != value}
         self._reported |= news
         self.output.append(parameter_statuses(news))
@@ -396,7 +397,7 @@ class Conversation:
         return result
 
     def _in_thread(self, call: Callable[[], Any], *, can_stop: bool = True) -> InThread:
-        """Stops if it is canceled before it begins, or while a function computes; not what is left of a
+        """Stops if it is canceled before it begins, or while a function computes; but not the rest of a
         statement that may be committed.
         """
 

@@ -16,7 +16,9 @@ from tenure.pgwire.waits import InThread, Need, Talk
 from tenure.sql.session.answers import Answer, CopyFormat, CopyIn, CopyOut, Pending
 
 WRITE_BYTES = 256 * 1024
-"""Gathered before the session gets them: a client sends a message for each row, a thread costs more."""
+"""Bytes gathered before the session gets them: a client sends a message for each row, and a thread costs
+more.
+"""
 
 COPY_DATA, COPY_END, COPY_FAIL = ord("d"), ord("c"), ord("f")
 FLUSH, SYNC = ord("H"), ord("S")
@@ -52,6 +54,6 @@ def copy_in(copy: CopyIn, output: list[bytes], to_thread: ToThread) -> Talk[Answ
             return begun
         if kind == COPY_FAIL:
             yield to_thread(partial(copy.fail, Body(body).string()))
-        # Flush and Sync are passed over: a client may have sent them before it knew of the COPY.
+        # Flush and Sync are ignored: a client may have sent them before it knew of the COPY.
         if kind not in (COPY_DATA, FLUSH, SYNC):
             raise ProtocolViolation(f"unexpected message type 0x{kind:02X} during COPY from stdin")

@@ -1,8 +1,8 @@
-"""One client's socket: what a connection waits for is done here, on the loop or in threads.
+"""One client's socket: the door carries out what its connection waits for, on the loop or in threads.
 
     a short statement     runs on the loop, inside `data_received`
     a long one            runs in a thread; the loop goes on with others
-    a commit              is submitted, with those of others; the loop is told when it is done. Until it is
+    a commit              is submitted with those of others; the loop is told when it is done. Until it is
                           sent to the store, a cancel or a time-out takes it back
 
 A statement that needs a thread may have to queue for a place to run (`pgwire.threads.places`). If it is
@@ -47,16 +47,16 @@ RECEIVE_BYTES = 16 * 1024
 """asyncio's own 256 KiB are allocated anew for each read, which can double a short query's cost."""
 
 INPUT_BYTES_MAX = 64 * 1024
-"""Of input that waits while a connection is busy; then no more is read."""
+"""Input that may wait while a connection is busy; then no more is read."""
 
 WRITE_BYTES_HIGH = 64 * 1024
-"""Of output that the client has not taken; then no more is made."""
+"""Output that the client has not read; then no more is made."""
 
 LINGER_SECONDS = 5.0
-"""How long a client may take to read why it was cut off."""
+"""How long a client may take to read why it was disconnected."""
 
 HANG_UP = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
-"""What the kernel knows of a client whose bytes nobody reads."""
+"""Poll events by which the kernel reports a client that is gone while nothing is read."""
 
 NEVER = (0.0, IdleTooLong(""))
 
@@ -72,19 +72,19 @@ class Door(asyncio.Protocol):
         """Since when it logs in, is idle, or is closing: for time-outs."""
         self._heard = 0
         self._patience: tuple[float, TenureError] = NEVER
-        """After how many seconds of silence it is ended, and why."""
+        """After how many seconds of silence it is closed, and the reason."""
         self._is_full = False
-        """The client does not take what was written."""
+        """The client does not read its output."""
         self._is_paused = False
         self._is_gone = False
         self._is_arriving = True
         self._attended: Wait | None = None
-        """What is being done about the connection's wait."""
+        """The action for the connection's wait."""
         self._errand: Errand | None = None
         """The call that it waits for, where that is a statement's."""
         self._asked_at = 0.0
         self._hand_over: Callable[[], None] | None = None
-        """What submits the commit that it waits for."""
+        """Submits the commit that it waits for."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -105,7 +105,7 @@ class Door(asyncio.Protocol):
     def _receive(self, data: bytes) -> None:
         connection = self.connection
         if self._hall.is_draining and connection.is_outside:
-            self.settle()  # anything it asks for would be a new transaction
+            self.settle()  # any further request would be a new transaction
             return
         connection.receive(data)
         if connection.wait is not None or connection.is_closing or self._hall.is_draining:
@@ -117,19 +117,20 @@ class Door(asyncio.Protocol):
             self.settle()
 
     def settle(self) -> None:
-        """After each event: writes, and sees to what the connection waits for."""
+        """Called after each event: writes, and acts on the connection's wait."""
         connection = self.connection
         if self._is_arriving:
             self._follow_arrival()
         if self._hall.is_draining and (connection.is_outside or connection.is_starting):
             if connection.output and connection.is_outside:
-                # The answer alone: clients take what comes with it for a notice, and learn of the end when
-                # they read on. It is said to what they send next, or in a moment.
+                # The answer alone: clients take an error that comes with it for a notice, and notice the end
+                # when they read on. The error is sent with their next message, or in a moment.
                 self._hall.loop.call_later(self._hall.limits.pass_seconds, self.settle)
             else:
                 connection.close(shutting_down())
         if connection.output and not isinstance(connection.wait, CommitWait):
-            # What precedes a commit goes with what follows it: one call of the kernel, one for the client.
+            # Output before a commit is written with the output after it: one system call here, one for the
+            # client.
             self._transport.write(connection.take_output())
         if connection.is_closing:
             self._transport.close()
@@ -171,7 +172,7 @@ class Door(asyncio.Protocol):
                     self._handshake = loop.create_task(self._start_tls())
                 case Need.FLUSH:
                     loop.call_soon(self._flushed)  # others have their turn first
-        except Exception as error:  # it could not even be begun
+        except Exception as error:  # it could not even begin
             loop.call_soon(self._resume, None, error)
 
     def _start_errand(self, wait: InThread) -> None:
@@ -186,8 +187,8 @@ class Door(asyncio.Protocol):
         places.enter(self._errand)
 
     def _give_up(self, error: TenureError | None = None) -> None:
-        """The statement is canceled, or its time is up: it does not begin any more, or need not queue to go
-        on. A commit that was not sent is taken back.
+        """Called when the statement is canceled, or its time is up: it does not begin any more, or need not
+        queue to go on. A commit that was not sent is taken back.
         """
         error = error or QueryCanceled("canceling statement due to user request")
         match self._attended:
@@ -224,7 +225,7 @@ class Door(asyncio.Protocol):
             self._hall.loop.call_soon(self._resume, None, error)
 
     def _flushed(self) -> None:
-        """May come more often than it is waited for."""
+        """May be called more often than it is waited for."""
         if self._attended is Need.FLUSH and not self._is_full:
             self._resume()
 
@@ -251,7 +252,7 @@ class Door(asyncio.Protocol):
             transport = await self._hall.loop.start_tls(
                 self._transport, self, tls.context, server_side=True, ssl_handshake_timeout=seconds
             )
-        except OSError as error:  # what ssl raises is one, a time-out too
+        except OSError as error:  # ssl errors and time-outs are OSErrors
             _log.info("TLS handshake with %s failed: %s", self.connection.endpoints.client_address, error)
             self.connection_lost(error)
             return
@@ -275,7 +276,7 @@ class Door(asyncio.Protocol):
             client.memory.leave_unsent(self._transport.get_write_buffer_size() if self._is_full else 0)
 
     def check_time(self, now: float) -> None:
-        """Ends the connection if it has taken too long with what only the client can do."""
+        """Closes the connection if its client has been silent for too long."""
         connection = self.connection
         if connection.is_ready:
             if connection.pieces_received != self._heard:
@@ -284,7 +285,7 @@ class Door(asyncio.Protocol):
                 self._patience = _patience(connection)
                 return
             if not connection.is_outside:
-                # The cluster's setting may come while it is silent; the session's own cannot.
+                # The cluster's setting may change while it is silent; the session's own cannot.
                 self._patience = _patience(connection, now - self.since)
             if 0 < self._patience[0] < now - self.since:
                 self.end(self._patience[1])
@@ -292,7 +293,7 @@ class Door(asyncio.Protocol):
             if now - self.since > self._hall.limits.login_seconds:
                 self.end(LoginTooSlow("canceling authentication due to timeout"))
         elif not connection.is_closing:
-            self._heard = 0  # busy: it is idle from the moment that it is seen so
+            self._heard = 0  # busy: it counts as idle from the next check that finds it so
             self._check_errand(now)
             self._check_commit()
             if self._is_paused and self._has_hung_up():
@@ -301,14 +302,14 @@ class Door(asyncio.Protocol):
             self._transport.abort()
 
     def _check_errand(self, now: float) -> None:
-        """One that runs looks at the time by itself."""
+        """A running errand checks the time by itself."""
         if self._errand is not None and self.connection.client is not None:
             seconds = self.connection.client.timeouts().statement
             if 0 < seconds < now - self._asked_at:
                 self._give_up(StatementTimeout("canceling statement due to statement timeout"))
 
     def _check_commit(self) -> None:
-        """A commit on the loop has no thread that looks at the time while it waits for the store."""
+        """A commit on the loop has no thread that checks the time while it waits for the store."""
         if isinstance(self._attended, CommitWait) and self.connection.client is not None:
             try:
                 self.connection.client.check_time()
@@ -316,13 +317,13 @@ class Door(asyncio.Protocol):
                 self._give_up(error)
 
     def _has_hung_up(self) -> bool:
-        """Asyncio sees that only when it reads."""
+        """asyncio notices that only when it reads."""
         poll = select.poll()
         poll.register(self._transport.get_extra_info("socket").fileno(), HANG_UP)
         return bool(poll.poll(0))
 
     def end(self, error: TenureError) -> None:
-        """Tells the client why, and cancels what it has under way."""
+        """Tells the client why, and cancels its statement."""
         self.connection.cancel()
         self.connection.close(error)
         self.since = self._hall.env.monotonic()
@@ -342,7 +343,7 @@ class Door(asyncio.Protocol):
             self._finish()
 
     def _finish(self) -> None:
-        """The client is gone, and nothing runs for it any more."""
+        """Called when the client is gone, and nothing runs for it any more."""
         if self not in self._hall.doors:
             return
         self._hall.left(self)
@@ -355,11 +356,11 @@ class Door(asyncio.Protocol):
 
 
 def _take_in(pending: Pending) -> None:
-    """The session takes in how a commit ended for which no client waits, and gives up what it has pinned."""
+    """Has the session process the outcome of a commit for which no client waits, and release its pins."""
     try:
         pending.result()
     except (TenureError, NotShort):
-        pass  # there is nobody to tell
+        pass  # there is no client to tell
 
 
 def shutting_down() -> ShuttingDown:
@@ -367,7 +368,7 @@ def shutting_down() -> ShuttingDown:
 
 
 def _patience(connection: Connection, silent_seconds: float = 0.0) -> tuple[float, TenureError]:
-    """How long it may be silent, and why it is ended then; it has been for so long already."""
+    """How long it may be silent, and the reason for closing it then, given how long it has been silent."""
     assert connection.client is not None
     timeouts = connection.client.timeouts()
     if connection.is_outside:

@@ -1,16 +1,16 @@
 """Slows down clients that guess the keys by which statements are cancelled.
 
 A key of protocol 3.0 has four bytes. Each wrong one, and each request for another process, which cannot be
-judged here, takes one from what its network may try; that comes back slowly. When nothing is left, the next
-request waits before it is looked at. At ten a second a key is found in some seven years.
+checked here, takes one from the allowance of its network, which grows back slowly. When nothing is left, the
+next request waits before it is checked. At ten a second a key is found in some seven years.
 
     allowance    BURST at most ── minus 1 for each wrong guess ── plus RATE each second
 
-Longer keys cannot be guessed and are looked at at once.
+Longer keys cannot be guessed and are checked at once.
 
-Invariant (guesses-slowed): from one network no more than BURST guesses are looked at, and RATE a second.
+Invariant (guesses-slowed): from one network no more than BURST guesses are checked, and RATE a second.
 
-Walk: `pgwire.login.startup` asks before it looks at a key and tells what came of it.
+Walk: `pgwire.login.startup` asks before it checks a key and reports the result.
 """
 
 from tenure.pgwire.login.throttle import network_of
@@ -27,7 +27,7 @@ class Guesses:
         """When each network has its whole allowance again; the order is that of the last guess."""
 
     def wait_seconds(self, address: str, now: float) -> float:
-        """How long until the next request from there is looked at; ask again after that time."""
+        """How long until the next request from there is checked; ask again after that time."""
         whole_at = self._whole_at.get(network_of(address), now)
         return max(0.0, whole_at - now - (BURST - 1) / RATE)
 

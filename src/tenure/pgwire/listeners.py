@@ -1,16 +1,16 @@
-"""Where connections come in: a port of this process alone, or one that several processes share.
+"""Listeners: for a port of this process alone, or one that several processes share.
 
     alone      asyncio's server, which binds the port and listens
     shared     the parent binds the port and listens, once; each process inherits that socket
                and accepts from the one queue that all of them see
 
-A shared socket is bound without SO_REUSEPORT, so the kernel lets nobody else bind the port: neither another
-cluster nor another program. Connections that no process has accepted yet wait in the queue, and are not lost
-when a process dies or drains.
+A shared socket is bound without SO_REUSEPORT, so the kernel lets no other cluster or program bind the port.
+Connections that no process has accepted yet wait in the queue, and are not lost when a process dies or
+drains.
 
-The kernel wakes all processes for a connection, and the first that asks gets it. To spread connections, a
+The kernel wakes all processes for a connection, and the first that accepts gets it. To spread connections, a
 process that has clients hesitates before it accepts, the longer the more it has, so that one with fewer comes
-first. It takes one at a time for the same reason.
+first. It accepts one at a time for the same reason.
 
 Walk: `pgwire.server` makes one when it starts, pauses it when a drain begins, and closes it.
 """
@@ -23,17 +23,18 @@ from collections.abc import Callable
 from typing import Protocol
 
 BACKLOG = 1024
-"""Connections that the kernel keeps until somebody comes to them."""
+"""Connections that the kernel keeps until they are accepted."""
 
 ACCEPTS_AT_ONCE = 16
-"""In one turn of the loop: then those who were accepted are heard, before others take their place."""
+"""Connections accepted in one turn of the loop: they are then served before more are accepted."""
 
 HESITATION_SECONDS, HESITATION_SECONDS_MAX = 0.001, 0.020
-"""For each client of this process, and at most: a millisecond is longer than a wake takes, and twenty of them
-are what a connection may wait for when all processes are busy."""
+"""The delay for each client of this process, and the greatest: a millisecond is longer than a wake takes, and
+a connection may wait for twenty of them when all processes are busy.
+"""
 
 OUT_OF_RESOURCES_SECONDS = 1.0
-"""Before the next try when there are no descriptors or no memory; asyncio's own server waits as long."""
+"""The pause before the next attempt without descriptors or memory; asyncio's own server waits as long."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class Listener(Protocol):
     @property
     def address(self) -> tuple[str, int]: ...
     def pause(self) -> None:
-        """Accepts nothing more; what was accepted goes on."""
+        """Accepts nothing more; accepted connections go on."""
 
     def close(self) -> None: ...
 
@@ -54,7 +55,7 @@ async def listen_alone(
 ) -> "LoneListener":
     server = await loop.create_server(make_door, host, port, backlog=ACCEPTS_AT_ONCE)
     for each in server.sockets:
-        # Asyncio takes one number for both: how many the kernel keeps, and how many are accepted in a turn.
+        # asyncio has one number for both: how many the kernel keeps, and how many are accepted in a turn.
         with socket.socket(fileno=os.dup(each.fileno())) as listening:
             listening.listen(BACKLOG)
     return LoneListener(loop, server)
@@ -127,13 +128,14 @@ class SharedListener:
             self._watch()  # another process was first, or the client is gone
             return
         except OSError as error:
-            # Out of descriptors or memory: the connection waits in the queue, for another or for later.
+            # Out of descriptors or memory: the connection stays in the queue, for another process or for
+            # later.
             _log.warning("accepting a connection: %s", error)
             self._loop.call_later(OUT_OF_RESOURCES_SECONDS, self._watch)
             return
         client.setblocking(False)
         task: asyncio.Task[object] = self._loop.create_task(self._begin(client))
-        self._tasks.add(task)  # the loop itself holds tasks weakly
+        self._tasks.add(task)  # the loop itself refers to tasks weakly
         task.add_done_callback(self._tasks.discard)
         self._watch()
 

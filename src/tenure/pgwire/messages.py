@@ -3,8 +3,8 @@
     a message    type (1 byte), length (4 bytes, counts itself), body
     a packet     the same without a type: start-up, SSLRequest, GSSENCRequest, CancelRequest
 
-Nothing here waits or remembers. Anything wrong with a body is a `ProtocolViolation` (08P01) or,
-for text that is not UTF-8, `UnknownCharacter` (22021).
+Nothing here waits or keeps state. Any fault of a body is a `ProtocolViolation` (08P01) or, for text that is
+not UTF-8, `UnknownCharacter` (22021).
 
 Walk: `pgwire.connection` reads and writes messages with this; `pgwire.values.row_format` writes those of
 rows.
@@ -201,7 +201,7 @@ def message(kind: bytes, body: bytes) -> bytes:
 
 
 def string(text: str) -> bytes:
-    """A NUL would end the string early, and what follows would be read as something else."""
+    """A NUL would end the string early, and the rest would be read as something else."""
     return text.replace("\0", "").encode("utf-8", "replace") + b"\0"
 
 

@@ -3,8 +3,8 @@
     S V severity    C SQLSTATE    M message    D detail    H hint    P position
     s schema    t table    c column    n constraint
 
-An error of our own tree says what it has in attributes. Any other exception is a bug: the client
-learns that there was one (XX000) and the log where.
+An error of our own tree has its fields in attributes. Any other exception is a bug: the client learns that
+there was one (XX000) and the log where.
 
 Walk: `pgwire.connection` calls `error_response`; `pgwire.conversation` calls `notice_response` too.
 """
@@ -16,11 +16,11 @@ from tenure.pgwire.messages import message, string
 from tenure.sql.session.answers import Notice
 
 _MESSAGE_CHARS_MAX = 100_000
-"""A message may quote what the client sent; nobody reads more than this."""
+"""A message may quote client input; nobody reads more than this."""
 
 
 def error_response(error: BaseException, *, severity: str = "ERROR", offset: int = 0) -> bytes:
-    """`offset`: how many characters of the query string stand before the statement."""
+    """`offset`: the number of characters in the query string before the statement."""
     if not isinstance(error, TenureError):
         error = TenureError("internal error", hint="The server's log says more.")
     position = error.position
@@ -55,8 +55,8 @@ def notice_response(notice: Notice) -> bytes:
 
 
 def _source(error: TenureError) -> dict[str, str]:
-    """Where it was raised: file, line and routine. A class that stands for an error of PostgreSQL's which
-    clients know by its routine has that one's name.
+    """Where it was raised: file, line and routine. A class for an error of PostgreSQL that clients recognize
+    by its routine has that routine's name.
     """
     trace = error.__traceback__
     if trace is None:

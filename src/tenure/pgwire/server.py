@@ -1,10 +1,10 @@
-"""The server: listens, passes over its connections, drains; on one asyncio loop in a thread of its own.
+"""The server: listens, checks its connections, drains; on one asyncio loop in a thread of its own.
 
 Several processes can share one port: `inherited` is the descriptor of a socket that their parent listens on.
 A request to cancel may then reach the wrong one, which hands it to `route_cancel`.
 
-A pass over all connections, several times a second, ends those that are too slow to log in or idle
-for too long.
+A pass over all connections, several times a second, closes those that are too slow to log in or idle for too
+long.
 
 Invariant (drain-keeps-transactions): a drain ends a connection in a transaction only when time is up.
 
@@ -90,12 +90,14 @@ class Server:
         return len(self._hall.doors)
 
     def cancel(self, pid: int, digest: bytes) -> None:
-        """A request that another process has routed here, with its secret's digest; from any thread."""
+        """Handles a request that another process has routed here, with its secret's digest; from any
+        thread.
+        """
         self._hall.loop.call_soon_threadsafe(self._seats.cancel_by_digest, pid, digest)
 
     def drain(self, timeout_seconds: float) -> bool:
-        """Lets no one in, ends who is idle, waits for the transactions of the others. Returns whether all
-        of them ended in time; who did not is cut off.
+        """Accepts no more clients, closes idle ones, waits for the transactions of the others. Returns
+        whether all of them ended in time; the others are disconnected.
         """
         self._on_loop(self._begin_drain)
         is_empty = self._hall.emptied.wait(timeout_seconds)
@@ -163,7 +165,7 @@ class Server:
             door.end(shutting_down())
 
     async def _see_out(self) -> None:
-        """Those that came in after the last look."""
+        """Closes connections that came in after the last pass."""
         await _others_done()
         self._abort()
         for _ in range(2):
@@ -175,7 +177,9 @@ class Server:
 
 
 async def _others_done() -> None:
-    """Waits a moment for what the loop has begun besides; a client that stalls its handshake can wait."""
+    """Waits a moment for other tasks of the loop; a client that stalls its handshake is not waited for
+    long.
+    """
     others = asyncio.all_tasks() - {asyncio.current_task()}
     if others:
         await asyncio.wait(others, timeout=ARRIVAL_SECONDS)

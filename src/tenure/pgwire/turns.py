@@ -1,4 +1,4 @@
-"""The turns of the door's loop: how long each takes, and when one has to make room for others.
+"""The turns of the door's loop: how long each takes, and when one has to yield to others.
 
     begin ── messages of one client ── end        more than 50 ms: counted, and its statement logged
                  └─ more than 20 ms: `is_over`, the rest of the input waits until others had their turn
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Turns:
-    """Of one loop, which does one thing at a time."""
+    """The turns of one loop, which does one thing at a time."""
 
     __slots__ = ("_began", "_counted", "_monotonic")
 
@@ -50,5 +50,5 @@ class Turns:
 
 
 def untimed() -> Turns:
-    """Without a loop: no time passes."""
+    """Turns without a loop: no time passes."""
     return Turns(lambda: 0.0, LongTurns())

@@ -1,7 +1,7 @@
-"""What the protocol waits for, said as data: the core has no I/O, its driver has nothing else.
+"""The waits of the protocol, as data: the core has no I/O, and its driver nothing else.
 
-A piece of the conversation that may have to wait is a generator, a `Talk`. It yields what it waits
-for and is sent what came of it; errors are thrown into it.
+A piece of the conversation that may have to wait is a generator, a `Talk`. It yields its wait and is sent the
+result; errors are thrown into it.
 
     InThread(call)     run it in a thread, of one of the lanes: what it returns or raises
     Commit(pending)    submit it and wait until it is done: nothing
@@ -23,13 +23,13 @@ from tenure.sql.session.answers import Pending
 
 
 class Lane(Enum):
-    """Whose threads do it."""
+    """The threads that make a call."""
 
     STATEMENT = "statement"
     LOOKUP = "lookup"
-    """Who is this user."""
+    """Looks up a user."""
     OPENING = "opening"
-    """A session for somebody who was let in."""
+    """Opens a session for an authenticated client."""
     CANCEL = "cancel"
 
 

@@ -1,14 +1,14 @@
 """Committing a transaction that changes the catalog.
 
-    what it declared                 who else is there      how it commits
-    one version of each, no more     anybody                settle, then its own commit
-    several stages                   nobody uses them       held here: all stages in its own commit
+    declaration                      other users            how it commits
+    one version of each, no more     any                    settle, then its own commit
+    several stages                   none                   held here: all stages in its own commit
     several stages, no rows          other nodes            first stage and a job; the job walks
     several stages and rows          other nodes            children walk, its own commit ends it
 
-The transaction belongs to the caller until here; a failure leaves nothing of it. A commit
-carries this node's next lease, so that the change costs one durable commit where nobody is in the
-way. A change returns when every other node knows of it.
+The transaction belongs to the caller until here; a failure leaves nothing of it. A commit carries this node's
+next lease, so that a change costs one durable commit where no other node uses the objects. A change returns
+when every other node knows of it.
 
 Invariant (ddl-atomic): of a transaction's declared changes and its rows, all or nothing is public.
 
@@ -56,29 +56,29 @@ WHOLE = 0
 """No descriptor has this id, so only leases on the whole catalog cover it: the newest of each node."""
 
 ALONE_ROWS_MAX = 1_000
-"""A table of so few rows is changed in the declaring transaction itself, where nobody else uses it."""
+"""A table of so few rows is changed in the declaring transaction itself, if no other node uses it."""
 
 HOLD_SECONDS = 0.05
-"""How long a commit waits for its node's own transactions before it goes the way of several stages."""
+"""How long a commit waits for its node's own transactions before it uses several stages."""
 
 JOB_POLL_SECONDS = 30.0
-"""How long a statement waits for its job at most before it looks without being told."""
+"""How long a statement waits for its job at most before it looks without a signal."""
 
 CANCEL_SECONDS = 0.25
-"""How long it waits before it asks whether it was canceled, if it can be."""
+"""The time between two checks whether it was canceled, if it can be."""
 
 
 UNDONE_SECONDS = 10.0
-"""How long a transaction that has failed waits at most until its job has taken its change back."""
+"""How long a failed transaction waits at most until its job has reversed its change."""
 
 
 class Requester(NamedTuple):
-    """Who asked for a change, for the job's record."""
+    """The user and statement that requested a change, for the job's record."""
 
     owner: str = ""
     description: str = ""
     check: Callable[[], None] = lambda: None
-    """Called while it waits, and until a commit is sent; raises to end that."""
+    """Called while it waits, and until a commit is sent; raises to stop."""
 
 
 NOBODY = Requester()
@@ -112,14 +112,14 @@ class SchemaChanger:
         )
 
     def fresh_id(self) -> int:
-        """For a new descriptor; never given again."""
+        """The id of a new descriptor; never reused."""
         return self._ids.next()
 
     def walk(self, ids: Sequence[int], *, worker: Worker | None = None, **how: object) -> Walk:
         return Walk(self._store, self._catalog, self._publisher, worker or self._worker, ids, **how)  # type: ignore[arg-type]
 
     def commit(self, use: Use, *, asked: Requester = NOBODY, timeout: float | None = None) -> Timestamp:
-        """Commits the transaction's rows and what it declared; returns when all of it is public."""
+        """Commits the transaction's rows and its declared changes; returns when all of it is public."""
         if not use.draft:
             return use.commit(asked.check)
         try:
@@ -148,7 +148,7 @@ class SchemaChanger:
         return self._publish_now(use, [_made_from(use, finished(each)) for each in declared], settled)
 
     def _check_idle(self, use: Use, ids: Sequence[int], asked: Requester) -> None:
-        """A change waits for one that is under way, and then starts over on what that one left."""
+        """A change waits for one that is under way, and then starts over on its result."""
         snapshot = self._store.snapshot()
         for id in ids:
             stored = self._catalog.get(snapshot, id)
@@ -159,10 +159,10 @@ class SchemaChanger:
 
     def await_change(self, use: Use, changing: Table | EnumType, asked: Requester = NOBODY) -> NoReturn:
         """Waits for the job that changes a descriptor; the caller then starts over."""
-        use.close()  # that one may be waiting for what this one uses
+        use.close()  # the other change may wait for what this one uses
         try:
             self._await_end(changing.job, asked)
-        except OutcomeUnknown as error:  # of the other change: nothing was done of this one
+        except OutcomeUnknown as error:  # of the other change: nothing of this one was done
             raise Unavailable(str(error)) from error
         self._catch_up([changing])
         raise RetryError(f'"{changing.name}" was being changed by job {changing.job}')
@@ -171,10 +171,10 @@ class SchemaChanger:
         try:
             check_made_from(use.draft, stored)
         except RetryError:
-            self._catch_up([stored])  # so that the next try does not start from the same old version
+            self._catch_up([stored])  # so that the next attempt does not start from the same old version
             raise
 
-    # ── nobody else uses it ────────────────────────────────────────────────────────────────────
+    # ── no other users ──────────────────────────────────────────────────────────────────────────
 
     def _alone(self, use: Use, declared: Sequence[AnyDescriptor], ids: Sequence[int]) -> Timestamp | None:
         """All stages in one commit, if no other node's lease and no transaction here is in the way."""
@@ -200,12 +200,12 @@ class SchemaChanger:
         base = store.bases.of(store.keyspace.head(table.id, table.primary))
         if base is None:
             return sum(1 for _ in store.snapshot().scan(span, limit=ALONE_ROWS_MAX + 1)) <= ALONE_ROWS_MAX
-        # No file is read for this: one that is damaged must not keep the table from being dropped.
+        # No file is read for this: a damaged one must not keep the table from being dropped.
         newer = store.engine.spread(span.lo, span.hi, base.flushed_at, ALONE_ROWS_MAX)
         return base.rows_within(span) + newer.keys <= ALONE_ROWS_MAX
 
     def _complete(self, use: Use, descriptor: AnyDescriptor) -> None:
-        """Does in the transaction itself all the work that lies between the stages."""
+        """Does all the work between the stages in the transaction itself."""
         if not isinstance(descriptor, Table) or use.draft.has_own_rows(descriptor.id):
             return
         worker = self._worker.over(use.draft.of_own_rows())
@@ -219,7 +219,7 @@ class SchemaChanger:
             stage = advance(stage)
 
     def _is_left(self, work: Work) -> bool:
-        """Whether an index that goes is left as it is, as `walk.Fill.discard` says: it has files.
+        """Whether a dropped index is left as it is, as `walk.Fill.discard` says: it has files.
 
         They are for readers of the past and not read here: damage is no reason to keep the index.
         """
@@ -229,7 +229,7 @@ class SchemaChanger:
         return self._store.bases.of(head) is not None
 
     def _complete_own(self, use: Use) -> None:
-        """A table made or emptied in this very transaction may have got rows before its indexes."""
+        """A table created or emptied in this very transaction may have got rows before its indexes."""
         self._worker.over(use.draft.of_own_rows()).complete_own(use.txn, use.draft)
 
     def _publish_now(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
@@ -248,7 +248,7 @@ class SchemaChanger:
     def _published(
         self, use: Use, descriptors: Sequence[AnyDescriptor], session: NodeSession, commit_at: Timestamp
     ) -> Timestamp:
-        """Takes the carried lease into use; a change returns when all nodes know of it."""
+        """Puts the carried lease into use; a change returns when all nodes know of it."""
         with _after_commit(commit_at):
             self._leases.install(commit_at, session)
             if all(map(is_finished, descriptors)):
@@ -259,7 +259,7 @@ class SchemaChanger:
         """Returns when every other node has a lease from after that; it may still pin older versions."""
         self._publisher.await_gone([Awaited(WHOLE, commit_at)], LeaseWaiter(commit_at, check=check))
 
-    # ── others are there ───────────────────────────────────────────────────────────────────────
+    # ── other nodes ─────────────────────────────────────────────────────────────────────────────
 
     def _by_job(
         self,
@@ -281,9 +281,9 @@ class SchemaChanger:
         return commit_at
 
     def _can_be_undone_by_job(self, use: Use, declared: Sequence[AnyDescriptor]) -> bool:
-        """Whether nothing of the transaction but its additions would stay, if those were in the way.
+        """Whether nothing of the transaction but its additions would stay, if rows contradicted those.
 
-        A table that is emptied stays closed to all others meanwhile, so that is not left to a job.
+        An emptied table stays closed to all others meanwhile, so that is not left to a job.
         """
         if use.txn.written(self._user_tables) or any(map(use.draft.is_emptied, use.draft.declared)):
             return False
@@ -295,7 +295,7 @@ class SchemaChanger:
     def _by_children(
         self, use: Use, declared: Sequence[AnyDescriptor], asked: Requester, timeout: float | None
     ) -> Timestamp:
-        use.refresh()  # one that has lost already tells nobody of its change
+        use.refresh()  # a transaction that has lost already must not publish its change
         waiter = LeaseWaiter(use.started_at, use, asked.check)
         fence = self._in_transaction.begin(
             use, declared, waiter, owner=asked.owner, description=asked.description, timeout=timeout
@@ -323,15 +323,17 @@ class SchemaChanger:
         timeout: float | None,
     ) -> tuple[Sequence[AnyDescriptor], Timestamp]:
         prepared = self._in_transaction.prepare(use, declared, fence, waiter, timeout=timeout)
-        # All waits are over before it comes up to date: what it looks at from then on changes seldom.
+        # All waits are over before the refresh: what it reads from then on changes seldom.
         ids = self._publisher.affected(prepared.last)
         settled = self._publisher.settle(ids, waiter, timeout=timeout)
         self._in_transaction.complete(use, declared, prepared)
         return prepared.last, self._publish_now(use, prepared.last, settled)
 
     def _await_undone(self, use: Use, job: int, declared: Sequence[AnyDescriptor], asked: Requester) -> None:
-        """What failed is told when nothing is left of it that others would have to obey, or after a while."""
-        use.close()  # what takes it back waits for what this one uses
+        """An error is reported when nothing of the change is left that others would have to obey, or after a
+        while.
+        """
+        use.close()  # the job that reverses it waits for what this one uses
         check = self._while_in_time(asked)
         with suppress(TenureError):
             self._await_end(job, asked._replace(check=check))
@@ -349,9 +351,9 @@ class SchemaChanger:
         return check
 
     def _await_job(self, id: int, declared: Sequence[AnyDescriptor], asked: Requester) -> None:
-        """Returns when a job has ended well; raises what was wrong with it otherwise.
+        """Returns when a job has succeeded; raises its error otherwise.
 
-        A statement that gives up waiting is told that the job goes on.
+        A statement that stops waiting is told that the job goes on.
         """
         try:
             control = self._await_end(id, asked)
@@ -370,12 +372,12 @@ class SchemaChanger:
     def _make_known(
         self, declared: Sequence[AnyDescriptor], check: Callable[[], None] = lambda: None
     ) -> None:
-        """Returns when all nodes use what a job has made of these."""
+        """Returns when all nodes use the versions that a job has published of these."""
         self._catch_up(declared)
         self._await_known(self._modified_at(declared), check)
 
     def _catch_up(self, declared: Sequence[AnyDescriptor]) -> None:
-        """What a statement has changed, the next one on this node sees, though another node ran the job."""
+        """Makes this node's next statement see the change, though another node ran the job."""
         newest_at = self._modified_at(declared)
         if newest_at > self._leases.newest_at():
             self._leases.renew()
@@ -386,7 +388,7 @@ class SchemaChanger:
         return max((each.modified_at for each in stored if each is not None), default=ZERO_AT)
 
     def _await_end(self, id: int, asked: Requester) -> JobControl | None:
-        """What a job came to, once it has ended; None if nobody remembers."""
+        """The record of a job that has ended; None if it was deleted."""
         seconds = JOB_POLL_SECONDS if asked.check is NOBODY.check else CANCEL_SECONDS
         snapshot = await_jobs(
             self._store, self._jobs, [id], TERMINAL.__contains__, check=asked.check, look_seconds=seconds
@@ -396,7 +398,7 @@ class SchemaChanger:
 
 @contextmanager
 def _after_commit(commit_at: Timestamp) -> Iterator[None]:
-    """What fails in here fails after the commit: nobody may take it for a refusal and do it again."""
+    """An error in here comes after the commit, so it must not look like a refusal that can be repeated."""
     try:
         yield
     except (RetryError, StoreError, SessionLost) as error:
@@ -410,7 +412,7 @@ def _made_from(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
 
 
 def _fills_from_new_sequence(use: Use, declared: Sequence[AnyDescriptor]) -> bool:
-    """Whether rows get values of a sequence that has to be there first: it is published before them."""
+    """Whether rows get values of a new sequence, which has to be published before them."""
     return any(
         isinstance(table, Table)
         and not use.draft.is_new(table.id)
@@ -423,7 +425,7 @@ def _fills_from_new_sequence(use: Use, declared: Sequence[AnyDescriptor]) -> boo
 
 
 def _refers_to_others(use: Use, declared: Sequence[AnyDescriptor]) -> bool:
-    """Whether a new table refers to one that is there: that one's writers must know before rows come."""
+    """Whether a new table refers to an existing one, whose writers must know before rows come."""
     return any(
         isinstance(each, Table)
         and use.draft.is_new(each.id)
@@ -435,7 +437,7 @@ def _refers_to_others(use: Use, declared: Sequence[AnyDescriptor]) -> bool:
 def _hidden(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
     """A new table that refers to others is shown when their writers know of it.
 
-    A new sequence is shown with what it is for; until then it can be taken back.
+    A new sequence is shown with its user; until then it can be reversed.
     """
     if not use.draft.is_new(descriptor.id):
         return descriptor
@@ -446,6 +448,6 @@ def _hidden(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
 
 
 def _is_public(control: JobControl, progress: JobProgress) -> bool:
-    """Whether a change that has ended came to be; one that was canceled too late did."""
+    """Whether a change that has ended became public; one that was canceled too late did."""
     is_too_late = control.state is JobState.REVERT_FAILED and not is_taken_back(progress.data)
     return is_too_late or control.state is JobState.SUCCEEDED

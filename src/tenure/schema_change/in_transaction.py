@@ -1,28 +1,29 @@
-"""DDL and rows in one transaction, while other nodes are there: children walk, the parent ends it.
+"""DDL and rows in one transaction, with other nodes present: children walk, the parent ends it.
 
     parent   reads, writes rows ........................ COMMIT: the last step, the rows, the job's end
     child 1      first stage of what is added, and a job claimed by this session
     child 2..        write_only ─ wait ─ fill ─ prove        (committed rows, but for those it has written)
 
-Other nodes must know of what is being added before the parent's commit makes it public, so children
-publish those stages, each a commit of its own. What only shows (names, drops, defaults) waits for
-the parent. Any end but the parent's commit leaves the job: the node that adopts it walks back.
+Other nodes must know of additions before the parent's commit makes them public, so children publish those
+stages, each a commit of its own. Changes that only become visible (names, drops, defaults) wait for the
+parent. Any end but the parent's commit leaves the job: the node that adopts it reverses the change.
 
 A table that the parent empties (TRUNCATE) is closed by the first child: others wait until the parent has
-ended. When all leases on the version before are gone nobody uses the former indexes any more, and the
-parent's commit puts the new ones in their place. So a row of another came before that, or comes after it.
+ended. When all leases on the version before are gone no transaction uses the former indexes any more, and the
+parent's commit replaces them by the new ones. So another transaction's row was written before that, or is
+written after it.
 
-Invariant (emptied-alone): between the version that closes a table and the one that has its new indexes nobody
-but the transaction that empties it reads or writes it.
+Invariant (emptied-alone): between the version that closes a table and the one that has its new indexes only
+the transaction that empties it reads or writes it.
 
-The rows that the parent has written itself are its own affair: children leave them out of what they fill and
-prove, and look for the targets of references in the store as the parent would leave it. So what it cleaned up
-before is clean, and what it removed is gone. At the very end the parent comes up to date and completes its
-rows (`table.completion`): what it looks at counts as read. Others have enforced the new elements since before
-the proof, so a row of theirs that comes after it either obeys or is among those reads.
+The parent handles the rows that it has written itself: children leave them out when they fill and prove, and
+look for the targets of references in the store as the parent would leave it. So rows that it corrected before
+are correct, and rows that it deleted are gone. At the very end the parent refreshes and completes its rows
+(`table.completion`): what it looks at counts as read. Others have enforced the new elements since before the
+proof, so a later row of theirs either obeys or is among those reads.
 
 Invariant (ddl-atomic): the last step, the rows and the end of the job are one commit.
-Invariant (ddl-alike): however many nodes there are, the same becomes of a transaction of rows and changes.
+Invariant (ddl-alike): a transaction of rows and changes has the same result with any number of nodes.
 
 Walk: `schema_change.changer` calls `begin`, `prepare`, waits for the leases once more, and calls `complete`.
 """
@@ -53,11 +54,13 @@ from tenure.schema_change.work import Worker
 T = TypeVar("T")
 
 CHILD_ATTEMPTS = 20
-"""A child that meets writers of the same rows is run again; so often, and the parent gives up."""
+"""A child that conflicts with writers of the same rows is repeated this often; then the parent fails."""
 
 
 class JobReservations(NamedTuple):
-    """Keeps this node's runner from adopting a job that a transaction walks, until that is over."""
+    """Keeps this node's runner from adopting a job that a transaction walks, until the transaction is
+    over.
+    """
 
     reserve: Callable[[int], None]
     unreserve: Callable[[int], None]
@@ -66,7 +69,7 @@ class JobReservations(NamedTuple):
 class PreparedChange(NamedTuple):
     fence: Fence
     last: list[AnyDescriptor]
-    """What the parent's commit publishes."""
+    """The descriptors that the parent's commit publishes."""
 
 
 class InTransaction:
@@ -98,9 +101,9 @@ class InTransaction:
         description: str,
         timeout: float | None,
     ) -> Fence:
-        """The first child: the first stage of what is being added, and the job that would undo it.
+        """The first child: the first stage of the additions, and the job that would reverse them.
 
-        `over` then, also if the transaction fails.
+        The caller must call `over` afterwards, also if the transaction fails.
         """
         child = use.txn.child(committed_only=True)
         job: Job | None = None
@@ -128,7 +131,7 @@ class InTransaction:
             child.commit()
         except BaseException:
             child.rollback()
-            # It may have landed all the same: then the job is anybody's.
+            # It may have landed all the same: then any node may adopt the job.
             if job is not None:
                 self.over(job.id)
             raise
@@ -143,7 +146,7 @@ class InTransaction:
         *,
         timeout: float | None,
     ) -> "PreparedChange":
-        """Does all that children do; the parent then completes its rows and commits."""
+        """Does all work of the children; the parent then completes its rows and commits."""
         walk = self._make_walk(
             [each.id for each in declared if not use.draft.is_new(each.id)],
             job=fence.job,
@@ -157,7 +160,7 @@ class InTransaction:
         return PreparedChange(fence, [self._last_step(use, each, fence.job) for each in declared])
 
     def complete(self, use: Use, declared: Sequence[AnyDescriptor], prepared: PreparedChange) -> None:
-        """In the parent, right before its commit: rows completed, the job ended."""
+        """Called in the parent, right before its commit: completes rows, ends the job."""
         use.refresh()
         self._jobs.fenced(use.txn, prepared.fence)
         worker = self._worker.over(use.draft.of_own_rows())
@@ -174,7 +177,7 @@ class InTransaction:
             self._jobs.release(use.txn, prepared.fence)
 
     def over(self, job: int) -> None:
-        """The transaction has ended: its job, if it is still there, is anybody's."""
+        """Called when the transaction has ended: any node may adopt its job, if it still exists."""
         self._reservations.unreserve(job)
 
     def _last_step(self, use: Use, declared: AnyDescriptor, job: int) -> AnyDescriptor:
@@ -206,11 +209,11 @@ class _Children:
 
 
 _REWRITES = ("computed", "generated", "replaces")
-"""What an element has that needs rows written anew."""
+"""The fields of an element that require rows to be rewritten."""
 
 
 def check_possible(written: Iterable[AnyDescriptor]) -> None:
-    """Refuses what would rewrite rows that the transaction itself has written."""
+    """Refuses changes that would rewrite rows that the transaction itself has written."""
     for table in written:
         if not isinstance(table, Table):
             continue

@@ -1,15 +1,14 @@
-"""The job that walks a change to its end, or back.
+"""The job that walks a change to its end, or reverses it.
 
-    run       walks from wherever the descriptors are; a change made inside a transaction that never
-              committed is only ever walked back
-    revert    turns what was being added round, and walks that to its end; a change that everybody
-              can see already goes on to its end instead, and the job says so
+    run       walks from the current state of the descriptors; a change made inside a transaction
+              that never committed is only ever reversed
+    revert    reverses the additions, and walks that to its end; a change that all readers
+              see already goes on to its end instead, and the job says so
 
 A run that has to fill an index of many rows may turn out to need Spark. Then the job is handed over as it is
-(`cluster.jobs.runs.Lacking`), and a process that has it takes the walk up where it was; going back takes
-none.
+(`cluster.jobs.runs.Lacking`), and a process that has Spark continues the walk; reversing needs none.
 
-A failure in between is told in the job's error, and the table is as it was.
+A failure in between is reported in the job's error, and the table is as it was.
 
 Walk: `schema_change.changer` creates it; `composition.job_layer` hands `schema_change_kind` to the job
 runner.
@@ -39,11 +38,11 @@ class ChangePayload(Record, frozen=True):
 
 
 class SavedWork(Record, frozen=True):
-    """Where each piece of work goes on; None of one that is done."""
+    """Where each piece of work continues; None for a finished one."""
 
     starts: tuple[tuple[str, bytes | None], ...]
     is_turned: bool = False
-    """Whether the change is being taken back."""
+    """Whether the change is being reversed."""
     is_committed: bool = False
     """Whether the transaction that declared it has taken its last step: written by that very commit."""
 
@@ -54,7 +53,7 @@ def is_committed(data: bytes) -> bool:
 
 
 def is_taken_back(data: bytes) -> bool:
-    """Whether a job's progress says that its change was taken back; otherwise it is public."""
+    """Whether a job's progress says that its change was reversed; otherwise it is public."""
     return bool(data) and unpack(data, SavedWork).is_turned
 
 
@@ -62,7 +61,7 @@ MakeWalk = Callable[..., Walk]
 
 
 class IndexFill(Protocol):
-    """What fills indexes of many rows in the name of a job's run."""
+    """Fills indexes of many rows under a job's run."""
 
     def fill(self, run: Run, table: Table, index: int, tell: Callable[[float, str], None]) -> bool: ...
 
@@ -103,13 +102,15 @@ def schema_change_kind(make_walk: MakeWalk, index_fill: IndexFill | None = None)
 
 
 def _is_open(walk: Walk) -> bool:
-    """Whether the last step is missing: it leaves nothing half added, nor a mark of what is not there."""
+    """Whether the last step is missing: it leaves nothing half added, and no reference to something
+    absent.
+    """
     is_unseen = any(isinstance(each, Table) and not is_shown(each) for each in walk.own())
     return is_unseen or bool(walk.with_strays())
 
 
 class RunFill:
-    """Fills in the name of one run. One that goes back may be anywhere, so it fills by transactions alone."""
+    """Fills under one run. A reversing run may be in any process, so it fills by transactions alone."""
 
     def __init__(self, index_fill: IndexFill, run: Run, *, is_back: bool) -> None:
         self._index_fill = index_fill
@@ -124,7 +125,7 @@ class RunFill:
 
 
 class RunProgress:
-    """Keeps in the job's progress where each piece of work goes on."""
+    """Stores in the job's progress where each piece of work continues."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -135,7 +136,7 @@ class RunProgress:
         self._is_committed = saved.is_committed
         self._told = ""
         self._shown = 0.0
-        """How far this run has said that it is: more is always to come, so it never goes back."""
+        """The fraction that this run has reported; it never falls."""
 
     def start_of(self, work: Work) -> bytes | None:
         return self._starts.get(_name(work), b"")

@@ -1,9 +1,9 @@
-"""What has to be done between two versions of a table: decided from the stored descriptor alone.
+"""The work between two versions of a table: decided from the stored descriptor alone.
 
-    prepared: all that is added is write_only ──► fill columns, fill indexes, prove ──► shown
+    prepared: all additions are write_only ──► fill columns, fill indexes, prove ──► shown
     an index is delete_only on its way out ──► remove its entries ──► absent
 
-Walk: `schema_change.walk` asks `work_before` after the wait for one version.
+Walk: `schema_change.walk` calls `work_before` after the wait for one version.
 """
 
 from collections.abc import Callable
@@ -60,7 +60,7 @@ class Work(NamedTuple):
 
 
 def work_before(descriptor: AnyDescriptor) -> list[Work]:
-    """What must be done before the descriptor may take its next step."""
+    """The work that must be done before the descriptor may take its next step."""
     if not isinstance(descriptor, Table) or is_dropped(descriptor) or not is_prepared(descriptor):
         return []
     adding = [each for each in elements(descriptor) if is_adding(each)]
@@ -94,7 +94,7 @@ def _of_addition(table: Table, element: Column | Index | Check | ForeignKey) -> 
 
 
 def with_job(descriptor: AnyDescriptor, job: int) -> AnyDescriptor:
-    """Says on a table which job changes it, and that none does once it is finished."""
+    """Names the job that changes a table, and removes the name once the table is finished."""
     if not hasattr(descriptor, "job"):
         return descriptor
     return replace(descriptor, job=0 if is_finished(descriptor) else job)
@@ -103,11 +103,11 @@ def with_job(descriptor: AnyDescriptor, job: int) -> AnyDescriptor:
 def with_preparations(
     stored: AnyDescriptor, declared: AnyDescriptor, *, is_emptied: bool = False
 ) -> AnyDescriptor:
-    """What other nodes must know of a change before the version that shows it.
+    """The part of a change that other nodes must know before the show step.
 
-    That is what is being added, and which constraints and indexes are going. Names, columns that go and
-    everything that shows at once stay as they are until then. Of a table that is emptied others must know
-    only that they may not use it: what they wrote into its former indexes would be lost.
+    That is the additions, and which constraints and indexes are dropped. Names, dropped columns and
+    everything that becomes visible at once stay unchanged until then. Of an emptied table others must know
+    only that they may not use it: their writes to its former indexes would be lost.
     """
     if isinstance(stored, EnumType) and isinstance(declared, EnumType):
         return replace(stored, members=declared.members)
@@ -117,7 +117,7 @@ def with_preparations(
         return stored
     marked = replace(
         stored,
-        # Marks of keys that go stay as well: as long as a key is there, its target looks out for it.
+        # Inbound of dropped keys stays as well: as long as a key exists, writers of its target check it.
         inbound=_extended(stored.inbound, declared.inbound),
         sequences=_extended(stored.sequences, declared.sequences),
         next_column=declared.next_column,
@@ -142,7 +142,7 @@ def _extended(stored: tuple[T, ...], declared: tuple[T, ...]) -> tuple[T, ...]:
 def _prepared(stored: tuple[E, ...], declared: tuple[E, ...]) -> tuple[E, ...]:
     moving = {each.id: each for each in declared if _is_preparation(each)}
     known = {each.id for each in stored}
-    # Of what is there already only the way it goes is told: a new name shows with the rest.
+    # Existing elements only get their goal: a new name is shown with the rest.
     kept = tuple(_moved(each, moving.get(each.id, each)) for each in stored)
     return kept + tuple(each for each in declared if each.id in moving and each.id not in known)
 
@@ -156,7 +156,7 @@ def _is_preparation(element: Column | Index | Check | ForeignKey) -> bool:
 
 
 def prepared(table: Table) -> Table:
-    """The table as it is when only the step is left that shows the change."""
+    """The table when only the show step is left."""
     while not is_prepared(table):
         step = advance(table)
         assert isinstance(step, Table)
@@ -165,7 +165,7 @@ def prepared(table: Table) -> Table:
 
 
 def as_it_will_be(declared: Table) -> Table:
-    """What rows must be right for that are committed with the step that shows the change."""
+    """The table that rows committed with the show step must satisfy."""
     table = prepared(declared)
     return replace(
         table,
@@ -175,7 +175,7 @@ def as_it_will_be(declared: Table) -> Table:
 
 
 def arriving_again(table: Table) -> Table:
-    """A new table as if all it has were still to become public, but its primary key and given columns."""
+    """A new table as if all elements but its primary key and given columns were still to become public."""
 
     def arriving(each: E) -> E:
         is_relied_upon = getattr(each, "is_validated", True)
@@ -192,7 +192,7 @@ def arriving_again(table: Table) -> Table:
 
 
 def without_strays(descriptor: AnyDescriptor, find: Callable[[int], AnyDescriptor | None]) -> AnyDescriptor:
-    """The descriptor without the marks of what does not use it, or does not belong to it, after all."""
+    """The descriptor without entries of users and owners that do not exist after all."""
     match descriptor:
         case Table():
             inbound = tuple(each for each in descriptor.inbound if _is_there(each, find(each.table)))
@@ -228,19 +228,19 @@ def _calls(user: AnyDescriptor | None, sequence: int) -> bool:
 
 
 def can_fail(descriptor: AnyDescriptor) -> bool:
-    """Whether rows may be in the way of a declared change, so that it may have to be taken back."""
+    """Whether rows may contradict a declared change, so that it may have to be reversed."""
     return isinstance(descriptor, Table) and has_additions(descriptor)
 
 
 def can_be_undone(stored: AnyDescriptor | None, declared: AnyDescriptor) -> bool:
-    """Whether a change shows nothing before its last step: a job can take it back whole."""
+    """Whether a change shows nothing before its last step, so that a job can reverse it completely."""
     if stored is None:
-        return isinstance(declared, Sequence)  # nobody sees it before it is shown, and it holds nothing
+        return isinstance(declared, Sequence)  # it is not visible before it is shown, and has no rows
     return with_preparations(stored, declared) == _keeping_hidden(stored, declared)
 
 
 def _keeping_hidden(stored: AnyDescriptor, declared: AnyDescriptor) -> AnyDescriptor:
-    """A hidden row id that goes, as ADD PRIMARY KEY has it, shows nothing; turned round, it stays."""
+    """A dropped hidden row id, as by ADD PRIMARY KEY, shows nothing; reversed, it stays."""
     if not (isinstance(stored, Table) and isinstance(declared, Table)):
         return declared
     hidden = {each.id: each for each in stored.columns if each.is_hidden}

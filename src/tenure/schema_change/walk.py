@@ -1,11 +1,10 @@
-"""Walking a change: wait for one version, do the work, publish the next; until nothing is left.
+"""Walking a change: wait for one version, do the work, publish the next, until it is finished.
 
-The next stage is computed from the stored descriptors alone, so a walk can be stopped anywhere and
-taken up by anybody. All descriptors of a change step together: what belongs together becomes
-public together.
+The next stage is computed from the stored descriptors alone, so a walk can be stopped anywhere and continued
+by any node. All descriptors of a change step together: they become public together.
 
-An index of many rows is filled elsewhere: `Fill` is asked first, and only the rest is done by transactions. A
-walk inside a transaction has none: it works in short transactions alone.
+An index of many rows is filled elsewhere: `Fill` is called first, and only the rest is done by transactions.
+A walk inside a transaction has no `Fill`: it works in short transactions alone.
 
 Walk: `schema_change.job` walks in transactions fenced by its run, `schema_change.in_transaction` in
 children of the transaction that declared the change.
@@ -28,10 +27,10 @@ from tenure.schema_change.work import Transact, Worker
 
 
 class WorkProgress(Protocol):
-    """Keeps how far each piece of work is, so that the next run goes on from there."""
+    """Stores how far each piece of work is, so that the next run continues from there."""
 
     def start_of(self, work: Work) -> bytes | None:
-        """Where to go on; None if it is done."""
+        """Where to continue; None if it is done."""
         ...
 
     def save(self, work: Work, following: bytes | None) -> None: ...
@@ -41,16 +40,16 @@ class WorkProgress(Protocol):
         ...
 
     def filled(self, work: Work) -> None:
-        """An index was filled, and proved unique with that: one is not known without the other."""
+        """Notes that an index was filled and proved unique: one is not known without the other."""
         ...
 
     def turned(self, txn: Transaction) -> None:
-        """Notes, with the very transaction that does it, that the change is being taken back."""
+        """Notes, in the very transaction that does it, that the change is being reversed."""
         ...
 
 
 class Untracked:
-    """For work that is not taken up again: it starts at the beginning."""
+    """For work that is not resumed: it starts at the beginning."""
 
     def start_of(self, work: Work) -> bytes | None:
         return b""
@@ -72,11 +71,13 @@ class Fill(Protocol):
     """Indexes of many rows, in the lake; under the fence of a job."""
 
     def fill(self, table: Table, index: int, tell: Callable[[float, str], None]) -> bool:
-        """Fills an index and proves it unique; False if it is for transactions to do."""
+        """Fills an index and proves it unique; False if transactions must do it."""
         ...
 
     def discard(self, table: int, index: int) -> bool:
-        """Takes away what `fill` has made of an index that goes; True if nothing of it is to be emptied."""
+        """Removes the files that `fill` has made of a dropped index; True if no entries are left to be
+        deleted.
+        """
         ...
 
 
@@ -97,7 +98,7 @@ class Walk:
         view: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
         timeout: float | None = None,
     ) -> None:
-        """`view` makes what is proved from what is committed: see `schema_change.in_transaction`."""
+        """`view` makes the source of a proof from the committed rows: see `schema_change.in_transaction`."""
         self._store = store
         self._catalog = catalog
         self._publisher = publisher
@@ -112,39 +113,41 @@ class Walk:
         self._timeout = timeout
 
     def to_the_end(self) -> None:
-        """Takes every descriptor as far as it goes."""
+        """Walks every descriptor to its end."""
         while pending := self._due():
             self.work(pending)
             self._publish(pending, advance)
 
     def _due(self) -> list[AnyDescriptor]:
-        """What takes the next step: a new sequence waits until what it is for is shown with it."""
+        """The descriptors that take the next step: a new sequence waits until its user is shown with it."""
         pending = self._pending(lambda descriptor: not is_finished(descriptor))
         if not any(map(_is_unprepared, pending)):
             return pending
         return [each for each in pending if not _is_new_sequence(each)]
 
     def until_prepared(self) -> None:
-        """Goes as far as readers notice nothing: additions are kept up by all, filled and proved."""
+        """Walks as far as readers notice nothing: additions are written by all nodes, filled and proved."""
         while pending := self._pending(_is_unprepared):
             self._publish(pending, advance)
         self.work(self.own())
 
     def turn_round(self) -> bool:
-        """Publishes the way back, to be walked like any change; False if there is none, or none is left."""
+        """Publishes the reversed change, to be walked like any other; False if there is none, or none is
+        left.
+        """
         pending = self._pending(lambda descriptor: reverse(descriptor) != descriptor)
         if pending:
             self._publish(pending, reverse, also=self._progress.turned)
         return bool(pending)
 
     def forget_references(self) -> None:
-        """Takes from tables what foreign keys have left there that did not come to be."""
+        """Removes the inbound of foreign keys that did not become public."""
         pending = self.with_strays()
         if pending:
             self._publish(pending, self._without_strays)
 
     def with_strays(self) -> list[AnyDescriptor]:
-        """The tables that bear marks of foreign keys that are not there."""
+        """The tables that have inbound of absent foreign keys."""
         return [each for each in self.descriptors() if self._without_strays(each) != each]
 
     def _without_strays(self, descriptor: AnyDescriptor) -> AnyDescriptor:
@@ -152,7 +155,7 @@ class Walk:
         return without_strays(descriptor, lambda id: self._catalog.get(snapshot, id))
 
     def work(self, descriptors: Sequence[AnyDescriptor]) -> None:
-        """Does what is due before the next step, once nobody uses an older version."""
+        """Does the work that is due before the next step, once no node uses an older version."""
         tables = [each for each in descriptors if isinstance(each, Table)]
         due = [(table, work) for table in tables for work in work_before(table)]
         if not due:
@@ -165,7 +168,7 @@ class Walk:
         start = self._progress.start_of(work)
         if start is None or self._is_done_in_lake(table, work, start):
             return
-        # Taken after the wait: from here on every writer keeps up what is being added.
+        # Read after the wait: from here on every writer keeps the additions up to date.
         source = self._view(self._store.snapshot())
         for following in self._worker.resume(work, table, source, self._transact, start):
             self._waiter.check()
@@ -205,11 +208,11 @@ class Walk:
         return dict(self._publisher.settle(ids, self._waiter, timeout=self._timeout))
 
     def _pending(self, is_pending: Callable[[AnyDescriptor], bool]) -> list[AnyDescriptor]:
-        """Those of its own descriptors that this holds of."""
+        """Those of its descriptors for which the predicate holds."""
         return [descriptor for descriptor in self.own() if is_pending(descriptor)]
 
     def own(self) -> list[AnyDescriptor]:
-        """The descriptors that bear this change: of tables and types, only where its job is named."""
+        """The descriptors of this change: tables and types only where its job is named."""
         return [each for each in self.descriptors() if getattr(each, "job", self._job) == self._job]
 
     def descriptors(self) -> list[AnyDescriptor]:

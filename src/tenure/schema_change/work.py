@@ -58,7 +58,7 @@ class Worker:
         self._parent: Transaction | None = None
 
     def over(self, declared: Mapping[int, AnyDescriptor]) -> "Worker":
-        """The same, knowing descriptors that are not stored yet: those that a transaction has made."""
+        """The same, with descriptors that are not stored yet: those that a transaction has created."""
         worker = Worker(self._keyspace, self._catalog, self._layouts, self._context)
         worker._declared = declared
         return worker
@@ -70,7 +70,7 @@ class Worker:
         return worker
 
     def do(self, work: Work, table: Table, source: Source, transact: Transact) -> Iterator[bytes | None]:
-        """Does a piece of work, yielding after each batch where the next one starts; None at the end."""
+        """Does a piece of work, yielding after each batch the start of the next one; None at the end."""
         return self.resume(work, table, source, transact, b"")
 
     def resume(
@@ -130,9 +130,9 @@ class Worker:
         complete_rows(txn, layout, self._tables(txn), self._context())
 
     def complete_own(self, txn: Transaction, draft: Draft) -> None:
-        """The same for the tables that this transaction has made or emptied: none of their rows is committed.
+        """The same for tables that this transaction has created or emptied: none of their rows is committed.
 
-        Which of them were there before which element is not known: so all are looked at.
+        Which rows are older than which element is not known, so all are checked.
         """
         for table in draft.of_own_rows().values():
             if isinstance(table, Table) and draft.needs_completion(table.id):
@@ -157,13 +157,13 @@ class Worker:
                 pass
 
     def _check_not_rewritten(self, txn: Transaction, layout: Layout) -> None:
-        """Another type or primary key of a table that has rows already would lose them."""
+        """Changing the type or primary key of a table that has rows already would lose them."""
         table = layout.table
         heads = {index.head for index in layout.indexes.values()}
         for key in txn.written(self._keyspace.table_span(table.id)):
             row = at(txn, layout, key) if head_of(key) == layout.primary.head else None
             is_lost = head_of(key) not in heads and txn.get(key) is not None
-            # Of a column that took over from another, the value is still the other's.
+            # A column that replaced another still has the other's value.
             if is_lost or (row is not None and row.unknown and row.absent):
                 raise NotSupported(
                     f'"{table.name}" cannot be rewritten in the transaction that has made and filled it',

@@ -1,4 +1,4 @@
-"""Names for the arrays and tables of Arrow and numpy that functions take and give.
+"""Names for the Arrow and numpy arrays and tables that functions take and return.
 
 pyarrow comes without types that mypy could check; the names are for readers.
 
@@ -15,7 +15,7 @@ Rows: TypeAlias = pa.Table
 """Rows as columns: `key`, `at` and others, by the names of `lake.format`."""
 
 Keys: TypeAlias = pa.Array
-"""Keys as a binary array, or of fixed size if all are as long."""
+"""Keys as a binary array, or of fixed size if all have one length."""
 
 Column: TypeAlias = pa.Array
 """One column; in a table it may be a `pa.ChunkedArray`."""
@@ -26,10 +26,10 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Int32s: TypeAlias = npt.NDArray[np.int32]
 Numbers: TypeAlias = npt.NDArray[Any]
-"""Of any numeric type."""
+"""An array of any numeric type."""
 
 KeyArray: TypeAlias = npt.NDArray[Any]
-"""Keys that numpy can seek in: of fixed width, or Python's bytes where some are long."""
+"""Keys that numpy can search: of fixed width, or Python's bytes where some are long."""
 
 HeldKeys: TypeAlias = Any
 """Keys of a row group: a `KeyArray`, or `Keys` where some are long."""

@@ -1,4 +1,4 @@
-"""Columns as Arrow arrays: how packed values become arrays, and what of them is opaque.
+"""Columns as Arrow arrays: how packed values become arrays, and which types are opaque.
 
     type                        in Arrow             plain: its order and equality are PostgreSQL's
     bool, int2/4/8, float4/8    itself               yes
@@ -9,8 +9,8 @@
     time                        int64, microseconds  yes
     all else                    binary               no: the packed value, which only passes through
 
-NaN and infinite values of numeric have no place in a decimal: converting one raises Unrepresentable
-and reads the table another way.
+NaN and infinite values of numeric cannot be represented in a decimal: converting one raises Unrepresentable,
+and the caller reads the table by rows.
 
 Simplification: a column is decoded from all its rows' maps one by one.
 
@@ -49,11 +49,11 @@ _SAME: dict[str, Any] = {
     "uuid": pa.binary(),
     "time": pa.int64(),
 }
-"""Families whose packed values Arrow takes as they are."""
+"""Families whose packed values Arrow takes unchanged."""
 
 
 class Unrepresentable(Exception):
-    """A value that has no place in its Arrow type."""
+    """A value that its Arrow type cannot represent."""
 
 
 def arrow_type(kind: Type) -> pa.DataType:
@@ -71,7 +71,7 @@ def arrow_type(kind: Type) -> pa.DataType:
 
 
 def is_opaque(kind: Type) -> bool:
-    """Whether its values only pass through."""
+    """Whether its values are only passed through."""
     if isinstance(kind, EnumOf):
         return False
     if isinstance(kind, NumericType):
@@ -128,7 +128,7 @@ def _decimals(kind: Type, packed: Sequence[Packed], to: pa.DataType) -> Column:
 
 
 def decimals_of(whole: Column, to: pa.DataType) -> Column:
-    """Numbers of a decimal type, given without their point."""
+    """Numbers of a decimal type from their unscaled digits."""
     low = np.asarray(whole.fill_null(0))
     words = np.empty((len(low), 2), dtype=np.int64)
     words[:, 0] = low
@@ -141,7 +141,7 @@ def decimals_of(whole: Column, to: pa.DataType) -> Column:
 
 
 def packed(ref: TypeRef, array: Column) -> list[Packed]:
-    """What `array` was made of: packed values, None where NULL."""
+    """The packed values that `array` was made of, None where NULL."""
     if ref.enum and not ref.is_array:
         members: list[Any] = array.to_pylist()
         return members

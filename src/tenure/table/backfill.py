@@ -2,25 +2,25 @@
 
     v: delete_only ─► wait ─► v+1: write_only ─► wait ─► B ─► batch, batch, ... ─► validate ─► public
 
-From B on, every writer keeps the element up to date; only what was written before is missing. A
-batch takes the next keys that were visible at B and, in one short transaction, reads each row
-again: what a newer write made of it wins, and a row that is gone gets nothing. The transaction
-conflicts with writers of the same rows and is then run again by `transact`.
+From B on, every writer keeps the element up to date; only entries of older rows are missing. A batch takes
+the next keys that were visible at B and, in one short transaction, reads each row again: a newer write of the
+row wins, and a deleted row gets nothing. The transaction conflicts with writers of the same rows and is then
+repeated by `transact`.
 
-A batch is bounded and can be repeated. `resume` is the key after the last one it looked at: the
-caller keeps it, in a transaction after the batch's own, and starts from there again after a stop.
+A batch is bounded and can be repeated. `resume` is the key after the last one it read: the caller stores it,
+in a transaction after the batch's own, and continues from there after a stop.
 
-`source` is a snapshot at B. A transaction that changes the schema alone and has rows of its own gives
-itself instead, and a `transact` that runs in it. Beside others, the keys that it has written are left out
-(`without`): it completes those rows itself, with its commit (`table.completion`).
+`source` is a snapshot at B. A transaction that is the only user of the table and has rows of its own passes
+itself instead, and a `transact` that runs in it. If there are other users, the keys that it has written are
+left out (`without`): it completes those rows itself, with its commit (`table.completion`).
 
 A new primary index is filled before those that point into it.
 
-An index of many rows is filled by a merge in the lake instead (`bulk.filling`), which calls
-`refill_index` for the rows whose entries were written over meanwhile.
+An index of many rows is filled by a merge in the lake instead (`bulk.filling`), which calls `refill_index`
+for the rows whose entries were overwritten meanwhile.
 
-Invariant (backfill-whole): after the last batch the element is as if it had always been there,
-no matter what was written meanwhile and how often batches were stopped and repeated.
+Invariant (backfill-whole): after the last batch the element is as if it had always existed, regardless of
+concurrent writes and of how often batches were stopped and repeated.
 
 Walk: the schema changer's job calls these with `Store.transact`, under its fence -> `Layout.entry`,
 `TableWriter.fill`.
@@ -46,14 +46,14 @@ Transact = Callable[[Callable[[Transaction], int]], int]
 """Runs a function in a transaction and commits, again on conflict: `Store.transact` or a fenced one."""
 
 BATCH_ROWS = 100
-"""Rows of the first transaction: few enough to seldom meet a writer."""
+"""Rows of the first transaction: few enough to conflict seldom with a writer."""
 
 BATCH_ROWS_MIN, BATCH_ROWS_MAX = 10, 5_000
-"""How small and large batches become: a commit costs what ten rows do, and 5,000 take about 0.1 s."""
+"""The least and greatest size of a batch: a commit costs as much as ten rows, and 5,000 take about 0.1 s."""
 
 
 class Pace:
-    """How many rows a batch has: twice as many after one that met nobody, half as many after one that did."""
+    """How many rows a batch has: twice as many after one without a conflict, half as many after one with."""
 
     def __init__(self) -> None:
         self.rows = BATCH_ROWS
@@ -65,7 +65,7 @@ class Pace:
         self.rows = max(BATCH_ROWS_MIN, self.rows // 2)
 
     def paced(self, transact: Transact) -> Transact:
-        """The same, counting how often it has to try."""
+        """The same, counting its attempts."""
 
         def run(body: Callable[[Transaction], int]) -> int:
             tries = 0
@@ -85,7 +85,7 @@ class Pace:
 
 class FillBatch(NamedTuple):
     rows: int
-    """How many it wrote."""
+    """How many rows it wrote."""
     resume: bytes | None
     """Where the next one starts; None after the last."""
 
@@ -101,7 +101,7 @@ def backfill_index(
     resume: bytes = b"",
     rows_max: int = BATCH_ROWS,
 ) -> FillBatch:
-    """Adds the entries of the next rows, but of those `without`. Raises UniqueViolation if two are equal."""
+    """Adds the entries of the next rows, except those `without`. Raises UniqueViolation if two are equal."""
     keyed = layout.indexes[index]
     keys, following = _next_keys(source, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
     keys = [key for key in keys if key not in without]
@@ -111,7 +111,7 @@ def backfill_index(
 def refill_index(
     transact: Transact, layout: Layout, index: int, context: Context, keys: list[bytes]
 ) -> FillBatch:
-    """Does the same for some rows, by their keys, wherever in the table they are."""
+    """Does the same for some rows, by their keys, anywhere in the table."""
     keyed = layout.indexes[index]
     return FillBatch(transact(lambda txn: _add(txn, layout, keyed, context, keys)), None)
 
@@ -130,7 +130,7 @@ def _add(txn: Transaction, layout: Layout, index: CompiledIndex, context: Contex
 def _add_made(
     txn: Transaction, layout: Layout, index: CompiledIndex, make: MakeEntries, keys: list[bytes]
 ) -> int:
-    """The same where rows need not be taken apart, but for those that something is in the way of."""
+    """The same where rows need not be decoded, except those that conflict with another entry."""
     found = zip(keys, txn.get_many(keys), strict=True)
     stored = [(key, value) for key, value in found if value is not None]
     made = list(make(stored)) if stored else []
@@ -177,7 +177,7 @@ def _add_one(txn: Transaction, layout: Layout, index: CompiledIndex, row: Row, e
 def _entries(
     txn: Transaction, layout: Layout, index: CompiledIndex, context: Context, keys: list[bytes]
 ) -> list[tuple[Row, IndexEntry]]:
-    """The rows that are still there with what the index should have of them; that is read ahead."""
+    """The rows that still exist with their entries in the index; the entries are read ahead."""
     txn.read_ahead(keys)
     rows = [row for key in keys if (row := at(txn, layout, key)) is not None]
     entries = [(row, entry) for row in rows if (entry := layout.entry(index, row, context)) is not None]
@@ -186,7 +186,9 @@ def _entries(
 
 
 def _check_primary(txn: Transaction, layout: Layout, index: CompiledIndex, row: Row) -> None:
-    """Entries into a primary index that is new tell rows apart only if it does: it is filled first."""
+    """Entries that point into a new primary index identify rows only if its keys are unique: it is filled
+    first.
+    """
     primary = layout.indexes[index.primary]
     if index.is_primary or primary.is_public:
         return
@@ -231,7 +233,7 @@ def remove_index(
     resume: bytes = b"",
     rows_max: int = BATCH_ROWS,
 ) -> FillBatch:
-    """Removes the next keys of an index that nobody adds to any more; its descriptor may be gone."""
+    """Removes the next keys of an index that no writer adds to any more; its descriptor may be gone."""
     last = b""
 
     def remove(txn: Transaction) -> int:

@@ -1,11 +1,11 @@
 """Entries of a primary index as batches of columns.
 
-Many rows are decoded by one call: a row's value is a format number and a map, two values in a row of
-MessagePack, so a page of them is one long array.
+Many rows are decoded by one call: a row's value is a format number and a map, two consecutive MessagePack
+values, so a page of them is one long array.
 
-Text and enums have a dictionary for each batch: mostly values come again, and what is computed of them is
-then computed of each once. A million rows were grouped by one of 50 texts in a fifth of the time; texts that
-are all unlike took a tenth more. Those in the primary key are such, and have none.
+Text and enums have a dictionary for each batch: values mostly repeat, and functions of them are then computed
+once for each. Grouping a million rows by one of 50 texts took a fifth of the time; with all texts different
+it took a tenth more. Texts of the primary key are all different, and have none.
 
 Walk: `table.columnar` and `table.column_parts` -> `batch` -> `table.arrow` makes each column.
 """
@@ -35,7 +35,7 @@ PAGE_ROWS = 1_000
 """Rows decoded at once."""
 
 _KEYS_AS_PACKED = frozenset(("bool", "int2", "int4", "int8", "text", "varchar", "bytea"))
-"""Families whose key elements are what is packed, too."""
+"""Families whose key elements equal their packed values."""
 
 
 class Wanted(NamedTuple):
@@ -49,7 +49,7 @@ class Wanted(NamedTuple):
         return cls(layout, {id: identity(layout.columns[id]) for id in sorted(set(columns))})
 
     def with_columns_of(self, held: "Wanted | None") -> "Wanted":
-        """With what another has besides, as far as this version knows the same."""
+        """With the columns of another, as far as this version defines them alike."""
         known = {} if held is None else held.columns
         same = {id: each for id, each in known.items() if id in self.layout.columns}
         kept = {id: each for id, each in same.items() if identity(self.layout.columns[id]) == each}
@@ -80,7 +80,7 @@ def identity(kept: CompiledColumn) -> Identity:
 
 
 def batch(wanted: Wanted, revisions: Sequence[Revision]) -> pa.RecordBatch:
-    """The wanted columns of rows that are not gone."""
+    """The wanted columns of rows that are not deleted."""
     builder = Builder(wanted)
     for start in range(0, len(revisions), PAGE_ROWS):
         builder.add(revisions[start : start + PAGE_ROWS])
@@ -90,8 +90,7 @@ def batch(wanted: Wanted, revisions: Sequence[Revision]) -> pa.RecordBatch:
 class Builder:
     """Gathers the columns of rows, a page at a time.
 
-    A page becomes arrays at once: Python objects that are kept for long, the garbage collector walks
-    again and again.
+    A page becomes arrays at once: the garbage collector would walk long-lived Python objects again and again.
     """
 
     def __init__(self, wanted: Wanted) -> None:
@@ -124,7 +123,7 @@ class Builder:
         return [decode(key[HEAD_BYTES:]) for key, _, _ in revisions]
 
     def batch(self) -> pa.RecordBatch:
-        """All of it; then it is empty again."""
+        """Returns all rows, and empties the builder."""
         rows, self.rows = self.rows, 0
         if not self._kepts:
             return pa.record_batch({"alive": pa.array([True] * rows, pa.bool_())})
@@ -138,7 +137,7 @@ class Builder:
 
 
 def encoded(values: Column, type: pa.DataType) -> Column:
-    """An array, or some in a row, with a new dictionary if that is its type."""
+    """An array, or several in sequence, with a new dictionary if its type is one."""
     return values.dictionary_encode() if pa.types.is_dictionary(type) else values
 
 

@@ -1,4 +1,4 @@
-"""The parts that columns are held in, and how changes become one more.
+"""The parts of columns in memory, and how changes become another part.
 
 A part is sorted by key, and of one key by time: the last revision of a key in a part is the only one
 that may still be open (`until` is the end of time).
@@ -6,8 +6,8 @@ that may still be open (`until` is the end of time).
     applied(held, revisions)    1  the revisions as a part: each ends where the next of its key begins
                                 2  the first of each key ends the open row in an earlier part
 
-The last parts are joined when there are many; rows that nobody can see any more go when they are a good part
-of all, which moves the earliest readable time up.
+The last parts are joined when there are many; rows that are no longer visible at any readable time are
+dropped when they are a good part of all, which moves the earliest readable time up.
 
 Walk: `table.columnar` holds them; this calls `table.column_batches` for the arrays.
 """
@@ -26,13 +26,13 @@ from tenure.table.column_batches import Wanted, batch, encoded
 from tenure.table.lake.hidden_rows import HiddenRows
 
 KEY_BYTES_MAX = 48
-"""Keys longer than this are held as Python's bytes: an array as wide as the longest would be large."""
+"""Longer keys are held as Python's bytes: an array as wide as the longest would be large."""
 
 PARTS_MAX = 8
-"""Of more parts than this the last ones become one: each costs every reader a little."""
+"""With more parts than this the last ones are joined: each costs every reader a little."""
 
 DEAD_SHARE_MAX = 0.25
-"""Of all rows: how many may be out of sight before they are thrown out."""
+"""The fraction of invisible rows above which they are dropped."""
 
 OPEN = MAX_AT
 
@@ -46,7 +46,7 @@ class RowPart(NamedTuple):
 
     @property
     def held_bytes(self) -> int:
-        # Of Python's bytes, numpy counts the pointers only.
+        # For Python's bytes, numpy counts the pointers only.
         keys = self.keys.nbytes if self.keys.dtype != object else len(self.keys) * 2 * KEY_BYTES_MAX
         return int(self.table.nbytes + keys + self.at.nbytes + self.until.nbytes)
 
@@ -55,9 +55,9 @@ class HeldParts(NamedTuple):
     wanted: Wanted
     parts: tuple[RowPart, ...]
     loaded_at: Timestamp
-    """Readable from here,"""
+    """The earliest readable time,"""
     through_at: Timestamp
-    """to here."""
+    """and the latest."""
     hiding: HiddenRows = HiddenRows()
     """Which rows of the base have changed since it was made, if the table has one."""
 
@@ -74,13 +74,13 @@ class HeldParts(NamedTuple):
 
 
 def piece(keys: list[bytes], at: list[Timestamp], batch: pa.RecordBatch) -> RowPart:
-    """Rows that are all open, in the order of their keys."""
+    """Rows that are all open, in key order."""
     until = np.full(len(keys), OPEN, dtype=np.int64)
     return RowPart(_keys(keys), np.array(at, dtype=np.int64), until, pa.Table.from_batches([batch]))
 
 
 def together(pieces: Sequence[RowPart], schema: pa.Schema) -> RowPart:
-    """Pieces that follow one another, as one part."""
+    """Consecutive pieces as one part."""
     if not pieces:
         return RowPart(_keys([]), np.array([], np.int64), np.array([], np.int64), schema.empty_table())
     return RowPart(
@@ -94,10 +94,10 @@ def together(pieces: Sequence[RowPart], schema: pa.Schema) -> RowPart:
 def applied(
     held: HeldParts, revisions: Sequence[Revision], through_at: Timestamp, read_at: Timestamp
 ) -> HeldParts:
-    """With everything that happened up to `through_at`; readable at `read_at` and later in any case."""
+    """Applies everything that happened up to `through_at`; stays readable at `read_at` and later."""
     if not revisions:
         return held._replace(through_at=through_at)
-    ordered = sorted(revisions)  # by key, then time; there are no two of both
+    ordered = sorted(revisions)  # by key, then time; no two have both equal
     until = [later.at if later.key == each.key else OPEN for each, later in itertools.pairwise(ordered)]
     until.append(OPEN)
     firsts = [ordered[0], *(b for a, b in itertools.pairwise(ordered) if a.key != b.key)]
@@ -119,7 +119,7 @@ def applied(
 
 
 def _ended(part: RowPart, newer: Sequence[bytes], ends: Int64s) -> RowPart:
-    """The part with its open rows ended that have a newer revision; these are in the order of keys."""
+    """The part, with open rows ended where they have a newer revision; those are in key order."""
     if not len(part.at):
         return part
     keys = _array(newer, part.keys.dtype)
@@ -135,7 +135,7 @@ def _ended(part: RowPart, newer: Sequence[bytes], ends: Int64s) -> RowPart:
 
 
 def sorted_keys(keys: Iterable[bytes], like: KeyArray) -> KeyArray:
-    """Keys as an array that can be sought in another one."""
+    """Keys as an array that can be searched for in another one."""
     return _array(sorted(key[HEAD_BYTES:] for key in keys), like.dtype)
 
 
@@ -146,9 +146,9 @@ def _keys(keys: Sequence[bytes]) -> KeyArray:
 
 
 def _array(suffixes: Sequence[bytes], dtype: np.dtype[Any]) -> KeyArray:
-    """Without zeros at the end, which an array of bytes drops: no key is another one with zeros added.
+    """Without trailing zeros, which an array of bytes drops: no key is another one with zeros added.
 
-    Nor is one the beginning of another: those that are too long for a width are cut, and found nowhere.
+    Nor is one a prefix of another: keys that are too long for a width are cut, and found nowhere.
     """
     if not dtype.hasobject:
         return np.array(suffixes, dtype=dtype)
@@ -170,7 +170,9 @@ def _compacted(held: HeldParts, read_at: Timestamp) -> HeldParts:
 
 
 def _first_joined(rows: Sequence[int]) -> int:
-    """From which part on all become one: those larger than all that follow stay, so a row seldom moves."""
+    """The part from which on all are joined: parts larger than all that follow stay, so a row seldom
+    moves.
+    """
     first, following = len(rows) - 2, rows[-1]
     while first > 1 and rows[first - 1] <= following + rows[first]:
         following += rows[first]
@@ -183,14 +185,14 @@ def _filtered(part: RowPart, mask: Bools) -> RowPart:
 
 
 def _joined(parts: Sequence[RowPart]) -> RowPart:
-    """Parts whose keys lie among one another, as one."""
+    """Parts with interleaving keys, as one."""
     keys = _joined_keys(parts)
     at = np.concatenate([part.at for part in parts])
     order = np.lexsort((at, keys)) if keys.dtype != object else _object_order(keys, at)
     until = np.concatenate([part.until for part in parts])
     table = pa.concat_tables([_plain(part.table) for part in parts]).take(pa.array(order))
     schema = parts[0].table.schema
-    # Anew: what a dictionary has is not only what is left of its rows.
+    # Encoded anew: a dictionary may have values of rows that were dropped.
     columns = [encoded(column, type) for column, type in zip(table.columns, schema.types, strict=True)]
     return RowPart(keys[order], at[order], until[order], pa.table(columns, schema=schema))
 

@@ -1,33 +1,31 @@
-"""Tables as columns in memory, at any recent time: what analytical queries read instead of the store.
+"""Tables as columns in memory, at any recent time: analytical queries read these instead of the store.
 
     part 0   loaded at T0    keys  at  until │ columns          sorted by key
     part 1   changes since   keys  at  until │ columns          sorted by key
     ...                                         visible at T:  at <= T < until
 
-A table's rows are read from the store once, as of a time. From then on each reader first fetches
-every revision since the last one did (the store's history, whose cost is the number of changes):
-new revisions become a part of their own, and the ones they replace get their `until`. A loop does the
-same between queries (`keep_up`), so that they seldom find much to do. So one copy
-serves readers at all times from the first load on; earlier ones read the store.
+A table's rows are read from the store once, as of a time. From then on each reader first fetches every
+revision since the last read (the store's history, whose cost is the number of changes): new revisions become
+a part of their own, and the ones they replace get their `until`. A loop does the same between queries
+(`keep_up`), so that they seldom find much to do. So one copy serves readers at all times from the first load
+on; earlier ones read the store.
 
-What is held is never changed in place: a change makes a new `HeldParts` with arrays of its own where it
-writes, so a reader goes on with what it got while other threads change it. Bytes are bounded: the tables
-not used for longest go first, and a table too large by itself is read as a stream of batches.
+Parts are never changed in place: a change makes a new `HeldParts` with new arrays where it writes, so a
+reader keeps its parts while other threads change them. Bytes are bounded: the least recently used tables are
+dropped first, and a table too large by itself is read as a stream of batches.
 
-A column is known by its id, type and `filled` value; versions of the table that agree on these share it.
+A column is identified by its id, type and `filled` value; versions of the table that agree on these share it.
 
-Invariant (columnar-exact): what a reader gets are the rows that a scan of the primary index at its
-`read_at` would give, its own uncommitted writes included.
-Invariant (columnar-read): the whole primary index counts as read in the reader's transaction, and is
-judged by the marks after its rows are there.
+Invariant (columnar-exact): a reader gets the rows that a scan of the primary index at its `read_at` would
+return, its own uncommitted writes included.
+Invariant (columnar-read): the whole primary index counts as read in the reader's transaction, and is checked
+against the marks after its rows were read.
 
-Of a table that has a base in the lake, only what is newer is held, from the flush on. The reader of
-these columns reads the base from its files; here is known which of their rows are to be seen
-(`Columns.base`).
-If it has moved meanwhile, reading starts over with the newest one, at the same time.
+For a table that has a base in the lake, only newer rows are held, from the flush on. The reader of these
+columns reads the base from its files; `Columns.base` says which of their rows are visible.
+If the base has moved meanwhile, reading starts over with the newest one, at the same time.
 
-Simplifications: another column wanted means loading again, unless the table has a base; and so does a new
-base.
+Simplifications: a query for another column loads again, unless the table has a base; and so does a new base.
 
 Walk: `sql.duck.engine` -> `Columnar.read` -> `table.column_batches` makes arrays; `kv.store` gives history;
 `lake.hidden_rows` and `lake.visible_files` say what is to be read of a base.
@@ -58,13 +56,13 @@ from tenure.table.read import Source
 from tenure.table.rows import Layout
 
 BATCH_ROWS = 64_000
-"""Rows per Arrow batch, about what DuckDB takes in one go."""
+"""Rows per Arrow batch, about the size that DuckDB processes at once."""
 
 KEEP_UP_SECONDS = 0.1
-"""Between two looks at what has changed: where nothing has, one takes some ten microseconds."""
+"""The pause between two looks for changes: without any, a look takes some ten microseconds."""
 
 USED_SECONDS = 300.0
-"""Tables that no query has asked for as long are not kept up: they catch up when one does."""
+"""Tables without a query for so long are not kept up: they catch up with the next query."""
 
 HISTORY_ROWS = 50_000
 """Revisions per read while catching up."""
@@ -81,7 +79,7 @@ class Columns(NamedTuple):
     has_dead: bool
     """Whether a column `alive` says which rows are visible; otherwise all are."""
     base: VisibleBase | None = None
-    """What is to be read of the lake's files besides."""
+    """The rows to read from the lake's files besides."""
 
 
 class Columnar:
@@ -92,7 +90,7 @@ class Columnar:
         self._bytes_max = bytes_max
         self._lock = store.env.lock()
         self._slots: dict[tuple[Any, ...], _Slot] = {}
-        """The one used last comes last."""
+        """The most recently used one is last."""
 
     def read(
         self,
@@ -104,7 +102,7 @@ class Columnar:
     ) -> Columns:
         """The rows that the source sees; of the base at least those `within` a span of the primary index.
 
-        Raises Unrepresentable if a value has no place in Arrow.
+        Raises Unrepresentable if Arrow cannot represent a value.
         """
         wanted = Wanted.of(layout, columns)
 
@@ -137,7 +135,7 @@ class Columnar:
         return found._replace(base=seen)
 
     def has_moved(self, read: Iterable[Columns]) -> bool:
-        """Whether one of the bases that columns were read of is no longer the newest."""
+        """Whether one of the bases that the columns were read from is no longer the newest."""
         moved = False
         for columns in read:
             if columns.base is not None:
@@ -157,22 +155,22 @@ class Columnar:
         return held + (base.rows_within(layout.primary.span()) if base is not None else 0)
 
     def delta_rows(self, layout: Layout) -> int | None:
-        """How many rows are held of a table, besides its base; None if that is not known."""
+        """How many rows of a table are held, besides its base; None if that is not known."""
         slot = self._slots.get(_key(layout))
         return None if slot is None or slot.held is None else slot.held.rows
 
     def is_too_large(self, layout: Layout) -> bool:
-        """Whether a table, or what is not in its base, was found too large to be held."""
+        """Whether a table, or its rows above the base, was found too large to be held."""
         slot = self._slots.get(_key(layout))
         return slot is not None and slot.too_large_bytes > self._bytes_max
 
     def keep_up(self) -> float:
-        """Takes in what has changed of tables in use, so that the next query need not: a step for a loop."""
+        """Applies changes of tables in use, so that the next query need not: a step for a loop."""
         used_since = self._store.env.monotonic() - USED_SECONDS
         with self._lock:
             slots = [each for each in self._slots.values() if each.used >= used_since]
         for slot in slots:
-            # The next query sees to it, or says what is wrong; other tables are kept up meanwhile.
+            # The next query does it, or reports the error; other tables are kept up meanwhile.
             with slot.lock, suppress(BaseMoved, CorruptData, Unrepresentable):
                 if slot.held is not None:
                     wanted, read_at = slot.held.wanted, self._store.snapshot().at
@@ -184,16 +182,16 @@ class Columnar:
 
     @property
     def held_bytes(self) -> int:
-        """How much is held, of all tables."""
+        """The bytes held, of all tables."""
         with self._lock:
             return sum(slot.held_bytes for slot in self._slots.values())
 
-    # ── what is held ───────────────────────────────────────────────────────────────────────────
+    # ── tables in memory ────────────────────────────────────────────────────────────────────────
 
     def _held(
         self, base: LakeBase | None, wanted: Wanted, read_at: Timestamp, check: Check
     ) -> HeldParts | None:
-        """What is held of a table, up to `read_at` at least; None if it cannot tell, or is too large."""
+        """The parts of a table, up to `read_at` at least; None if they cannot answer, or are too large."""
         slot = self._slot(_key(wanted.layout))
         with slot.lock:
             if not slot.takes(base):
@@ -206,7 +204,7 @@ class Columnar:
         return held
 
     def _bring_up(self, slot: "_Slot", wanted: Wanted, read_at: Timestamp, check: Check) -> None:
-        """Catches up, or loads, or finds that there is too much of it."""
+        """Catches up, or loads, or finds the table too large."""
         held, slot.held = slot.held, None
         try:
             if held is not None and held.has(wanted):
@@ -223,7 +221,7 @@ class Columnar:
     def _loaded_with_others(
         self, base: LakeBase | None, wanted: Wanted, held: HeldParts | None, read_at: Timestamp, check: Check
     ) -> HeldParts | None:
-        """With other columns, too, if they can be held: who asked for them once will again."""
+        """With other columns, too, if they can be held: columns that were used once will be used again."""
         *larger, least = _with_others(base, wanted, held)
         for columns in larger:
             with suppress(Unrepresentable, _TooLarge):
@@ -241,7 +239,7 @@ class Columnar:
         self, base: LakeBase | None, wanted: Wanted, read_at: Timestamp, check: Check
     ) -> HeldParts | None:
         if base is not None:
-            with suppress(SnapshotTooOld):  # history since the flush is not all there: what is visible is
+            with suppress(SnapshotTooOld):  # history since the flush is incomplete: the visible rows are not
                 return self._caught_up(base, _nothing(wanted, base.flushed_at), read_at, check)
             return None
         pieces: list[RowPart] = []
@@ -282,7 +280,7 @@ class Columnar:
     def _caught_up(
         self, base: LakeBase | None, held: HeldParts, read_at: Timestamp, check: Check
     ) -> HeldParts:
-        """With all that happened up to `read_at`; raises if that is no longer all there."""
+        """With everything that happened up to `read_at`; raises if the history is incomplete."""
         span = held.wanted.span
         while held.through_at < read_at:
             check()
@@ -305,7 +303,7 @@ class Columnar:
                     total -= slot.held_bytes
                     del self._slots[key]
 
-    # ── what is not ────────────────────────────────────────────────────────────────────────────
+    # ── streamed tables ─────────────────────────────────────────────────────────────────────────
 
     def _stream(
         self,
@@ -315,7 +313,7 @@ class Columnar:
         over: Mapping[bytes, bytes | None],
         check: Check,
     ) -> tuple[Columns, HiddenRows]:
-        """Rows as they are read from the store, once; what they hide of a base is known before."""
+        """Rows as they are read from the store, once; the rows of a base that they hide are found before."""
         since_at = _flushed_at(base)
         hiding = HiddenRows() if base is None else self._hidden(base, wanted, read_at, check)
 
@@ -343,13 +341,13 @@ class _TooLarge(Exception):
 
 
 class _Slot:
-    """A table's place: what is held of it, or that it is too large."""
+    """A table's slot: its parts, or the note that it is too large."""
 
     def __init__(self, lock: Any) -> None:
         self.lock = lock
         self.base: LakeBase | None = None
         self.held: HeldParts | None = None
-        """Of a table with a base, what is newer."""
+        """For a table with a base, the rows above it."""
         self.rows = 0
         self.too_large_bytes = 0
         self.used = 0.0
@@ -360,7 +358,7 @@ class _Slot:
         return 0 if held is None else held.held_bytes
 
     def takes(self, base: LakeBase | None) -> bool:
-        """Makes room for what is newer than a base, if that is another one; not if it is an older one."""
+        """Makes room for the rows above a base, if that is another one; not if it is an older one."""
         if _flushed_at(base) < _flushed_at(self.base):
             return False
         if base is not self.base and (
@@ -379,7 +377,7 @@ def _nothing(wanted: Wanted, at: Timestamp) -> HeldParts:
 
 
 def _with_others(base: LakeBase | None, wanted: Wanted, held: HeldParts | None) -> list[Wanted]:
-    """Which columns to load, the most first. Of a delta all: what takes time is to read it."""
+    """Which columns to load, the largest set first. All columns of a delta: reading it is what takes time."""
     most = [] if base is None else [wanted.with_columns_of(Wanted.of(wanted.layout, [*wanted.layout.public]))]
     known = [] if held is None else [wanted.with_columns_of(held.wanted)]
     larger = [each for each in (*most, *known) if each.columns != wanted.columns]

@@ -1,7 +1,7 @@
 """Columns and constraints of a table version, compiled: their types and expressions as functions.
 
-A `CompiledColumn` column knows how its values are packed into rows and into keys, what rows have that were
-written before it existed (`filled`), and what a writer gives it when nobody else does.
+A `CompiledColumn` knows how its values are packed into rows and into keys, the value of rows that were
+written before it existed (`filled`), and the value that a writer gives it by default.
 
 Walk: `table.rows` compiles them once per table version; `table.write` evaluates them per row.
 """
@@ -29,7 +29,7 @@ TEXT_LENGTH_MAX = 64
 
 
 class CompiledColumn:
-    """A column as rows and keys keep it."""
+    """A column's encoding in rows and keys."""
 
     __slots__ = (
         "column",
@@ -55,14 +55,14 @@ class CompiledColumn:
         self.type = type
         self.is_public = column.state is ElementState.PUBLIC
         self.is_written = column.state is not ElementState.DELETE_ONLY
-        # On its way out nobody can give it a value any more, so none can be asked for.
+        # A column on its way out cannot be given a value, so none is required.
         is_leaving = not self.is_public and column.goal is Goal.ABSENT
         self.is_enforced = self.is_written and not column.is_nullable and not is_leaving
         self.filled: Datum = None if column.filled is None else self.type.unpack(unpack(column.filled))
-        # Without a filled value, no value reads as NULL. Until public, "no value" may mean "not yet".
+        # Without a filled value, a missing value reads as NULL. Until public, "no value" may mean "not yet".
         self.omits_null = self.is_public and self.filled is None
         self.pack = None if builtins.type(type)._pack is Type._pack else type._pack
-        """Makes a value packable, but NULL; None if it is packed as it is."""
+        """Makes a non-NULL value packable; None if it is packed unchanged."""
         self.default = None if column.default is None else compiled(column.default)
         self.generated = None if column.generated is None else compiled(column.generated)
         # Once public it has a value of its own.
@@ -71,7 +71,7 @@ class CompiledColumn:
         self.is_filled_once = column.computed is not None and not column.computed.columns
 
     def key_maker(self, is_descending: bool) -> Callable[[Datum], KeyValue] | None:
-        """Makes the element of a key of a value; None if that is the value itself."""
+        """Makes the key element of a value; None if that is the value itself."""
         key = self.type.key
         if is_descending:
             return lambda value: Descending(key(value))
@@ -111,7 +111,7 @@ def compiler(types: Mapping[int, Type], enums: EnumLookup | None) -> Compile:
 
 
 def filled_with(type: Type, value: Datum) -> bytes:
-    """Makes a column's `filled`: what rows have that were written before it existed."""
+    """Makes a column's `filled`: the value of rows that were written before it existed."""
     return pack(type.pack(value))
 
 
@@ -123,7 +123,7 @@ def key_text(columns: Mapping[int, CompiledColumn], ids: tuple[int, ...], values
 
 
 def row_text(table: Table, columns: Mapping[int, CompiledColumn], values: Values) -> str:
-    """The row as PostgreSQL shows one that fails: the columns that readers see."""
+    """The row as PostgreSQL shows a failing one: the columns that readers see."""
     texts = (
         columns[column.id].text(values[column.id])
         for column in table.columns

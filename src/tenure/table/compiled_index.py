@@ -22,7 +22,7 @@ class ScanBound(NamedTuple):
 
 
 class CompiledIndex:
-    """An index as keys: what it holds, in which order, and where."""
+    """An index as keys: its columns, their order, and its span."""
 
     __slots__ = (
         "_elements",
@@ -56,7 +56,7 @@ class CompiledIndex:
         self.parts = tuple((columns[part.column], part.is_descending) for part in index.parts)
         self.columns = tuple(part.column for part in index.parts)
         self.in_key = frozenset(kept.id for kept, _ in self.parts if kept.type.key_is_exact)
-        """The columns whose values the key gives back to the last digit."""
+        """The columns whose exact values the key contains."""
         self.predicate = None if index.predicate is None else compiled(index.predicate)
         self._elements = tuple((kept.id, kept.key_maker(is_descending)) for kept, is_descending in self.parts)
 
@@ -80,7 +80,7 @@ class CompiledIndex:
     def span(
         self, prefix: tuple[Datum, ...] = (), *, start: ScanBound | None = None, end: ScanBound | None = None
     ) -> Span:
-        """The keys below a prefix; start and end bound what comes after it, in the index's order."""
+        """The keys below a prefix; start and end bound the columns after it, in the index's order."""
         stem = self.prefix(prefix)
         lo, hi = stem, prefix_end(stem)
         if start is not None:

@@ -1,18 +1,19 @@
-"""Completing the rows that a transaction has written itself for elements that come with its commit.
+"""Completes the rows that a transaction has written itself, for elements that come with its commit.
 
-Others fill and prove committed rows for a new element, but for those that the transaction has written: they
-cannot know what becomes of these. The transaction completes them here, right before it commits.
+Other processes fill and prove committed rows for a new element, except those that the transaction has
+written: they cannot know the final state of these. The transaction completes them here, right before it
+commits.
 
     a row that it wrote        gets its entries in new indexes; where they are unique they must be free.
-                               It obeys new checks and NOT NULLs; what a new foreign key refers to is there
+                               It satisfies new checks and NOT NULLs; targets of new foreign keys exist
     a row that it removed, or  no row refers to it by a new foreign key
     whose key it changed
 
-A row that was gone before a foreign key was declared is none that the key acts on, no matter what it says ON
-DELETE or ON UPDATE: so references are checked here, and nothing is done to the rows that refer.
+A foreign key does not act on a row that was deleted before the key was declared, regardless of ON DELETE or
+ON UPDATE: so references are checked here, and the referring rows are not changed.
 
 Invariant (completion-checks): completing writes entries of new indexes and nothing else.
-Invariant (completion-read): all that was looked at counts as read: the commit proves that it is still so.
+Invariant (completion-read): everything looked at counts as read: the commit proves that it still holds.
 
 Walk: `schema_change.work` calls `complete_rows` in the transaction -> `table.backfill.refill_index`,
 `table.references`.
@@ -33,9 +34,9 @@ from tenure.table.validate import broken_check
 
 
 def complete_rows(txn: Transaction, layout: Layout, tables: Tables, context: Context) -> None:
-    """Brings the elements that are being added up to date with the transaction's rows of a table.
+    """Brings new elements up to date with the transaction's rows of a table.
 
-    Their states in `layout` are write_only; `tables` gives the other ends of foreign keys.
+    Their states in `layout` are write_only; `tables` returns the other ends of foreign keys.
     """
     keys = written_keys(txn, layout)
     if not keys:
@@ -55,7 +56,7 @@ def complete_rows(txn: Transaction, layout: Layout, tables: Tables, context: Con
 
 
 def written_keys(txn: Transaction, layout: Layout) -> list[bytes]:
-    """The primary keys that a transaction has written: of rows that are there now, or that are gone."""
+    """The primary keys that a transaction has written: of rows that exist now, or that are deleted."""
     return txn.written(layout.keyspace.head_span(layout.primary.head))
 
 

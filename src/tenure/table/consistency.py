@@ -1,10 +1,10 @@
-"""The oracle: compares every index of a table with what a naive scan of its rows says it must hold.
+"""The oracle: compares every index of a table with the entries that a naive scan of its rows yields.
 
-    state         must hold
+    state         must contain
     public        exactly the entries of the rows
     write_only    the same once it has been filled; before, a part of them
     delete_only   a part of them
-    no such index nothing, unless it was left as it was: that waits for the garbage collector
+    no such index nothing, unless it was left as it was: then the garbage collector removes it
 
 Walk: tests call it after every commit, and the check of a whole cluster does.
 """
@@ -28,10 +28,10 @@ def check_indexes(
     filled: Collection[int] = (),
     left: Collection[int] = (),
 ) -> list[str]:
-    """What is wrong, in words.
+    """The differences, in words.
 
-    `filled` are the write_only indexes whose backfill is over; `left` those that went with all their entries,
-    because they have files in the lake or their table was truncated.
+    `filled` are the write_only indexes whose backfill is over; `left` those that were dropped with all their
+    entries, because they have files in the lake or their table was truncated.
     """
     stored = _by_index(source, layout)
     found = list(rows(source, layout))
@@ -50,7 +50,7 @@ def check_indexes(
 
 
 def _by_index(source: Source, layout: Layout) -> dict[int, dict[bytes, bytes]]:
-    """What there is of each index, those that the version does not know included."""
+    """The entries of each index, including those that the version does not know."""
     last = max([layout.table.next_index, *layout.indexes])
     spans = {index: layout.keyspace.index_span(layout.table.id, index) for index in range(1, last + 1)}
     stored = {index: dict(source.scan(span)) for index, span in spans.items()}
@@ -60,7 +60,7 @@ def _by_index(source: Source, layout: Layout) -> dict[int, dict[bytes, bytes]]:
 def _expected(
     layout: Layout, index: CompiledIndex, found: list[Row], context: Context
 ) -> dict[bytes, list[tuple[IndexEntry, Row]]]:
-    """By key: rows that are equal in an index whose uniqueness is not proved claim the same one."""
+    """By key: rows that are equal in an index whose uniqueness is not proved share one."""
     expected: dict[bytes, list[tuple[IndexEntry, Row]]] = {}
     for row in found:
         entry = layout.entry(index, row, context)
@@ -93,7 +93,7 @@ def _differences(
 
 
 def _is_same(layout: Layout, index: CompiledIndex, stored: bytes, entry: IndexEntry, row: Row) -> bool:
-    """A primary index is compared by what can be read of it: values on their way out do not count."""
+    """A primary index is compared by its readable columns: values on their way out do not count."""
     if not index.is_primary:
         return stored == entry.value
     other = layout.row(index, entry.key, stored)

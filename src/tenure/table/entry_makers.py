@@ -1,4 +1,4 @@
-"""Entries of an index straight from the stored rows of the primary one: what is not needed is not made.
+"""Entries of an index made directly from the stored rows of the primary one, without decoding other columns.
 
     make = entry_maker(layout, index)       once per table version and index
     make([(key, value), ...])               the index's entries for those rows, and the values of its columns
@@ -7,7 +7,7 @@ An entry of a secondary index needs the index's own columns; of a new primary in
 others packed as they are. `Layout.row` and `Layout.entry` take a row apart and put it together again, which
 costs several times as much. The keys of many rows are made together, column by column.
 
-Invariant (maker-same): a maker gives, byte for byte, what `Layout.entry` gives for `Layout.row`.
+Invariant (maker-same): a maker returns, byte for byte, the result of `Layout.entry` for `Layout.row`.
 
 Walk: `table.backfill` fills indexes with these; `table.validate` proves them with `key_maker`.
 """
@@ -31,7 +31,7 @@ MakeKeys: TypeAlias = Callable[[Stored], Iterable[tuple[bytes, Values]]]
 
 
 def entry_maker(layout: Layout, index: CompiledIndex) -> MakeEntries | None:
-    """None if only the whole row tells: the index has a condition, or points into another primary one."""
+    """None if the whole row is needed: the index has a condition, or points into another primary one."""
     if index.predicate is not None or index is layout.primary:
         return None
     if index.is_primary:
@@ -40,7 +40,7 @@ def entry_maker(layout: Layout, index: CompiledIndex) -> MakeEntries | None:
 
 
 def key_maker(layout: Layout, index: CompiledIndex) -> MakeKeys | None:
-    """The same for the keys of a unique index alone, as they are where none of the values is NULL."""
+    """The same for the keys of a unique index alone, where none of the values is NULL."""
     if index.predicate is not None or not index.is_unique:
         return None
     read, columns = layout.reader(layout.primary, index.columns), index.columns

@@ -1,32 +1,32 @@
-"""Foreign keys: what holds between rows of two tables.
+"""Foreign keys: references between rows of two tables.
 
     referencing table  ── columns ──►  target table, by a unique index on target_columns
     ForeignKey                         Inbound
 
-While a statement runs, what its writes owe is noted in their order. `finish` then goes through it, in the
-order in which PostgreSQL fires its triggers: row by row, and for each row key by key as they were declared.
+While a statement runs, the checks and actions that its writes require are noted in their order. `finish` then
+processes them, in the order in which PostgreSQL fires its triggers: row by row, and for each row key by key
+as they were declared.
 
     a row is gone or has another key     CASCADE, SET NULL, SET DEFAULT act on the rows that refer to it;
-                                         what these writes owe in turn comes before all the rest
-                                         NO ACTION and RESTRICT look whether a row still refers to it
-    a row refers to something new        it must be there
+                                         the duties of these writes come before all the rest
+                                         NO ACTION and RESTRICT check whether a row still refers to it
+    a row refers to something new        it must exist
 
-What rows refer to is looked for together (`table.references`), and judged in that order.
+Referenced rows are looked up together (`table.references`), and checked in that order.
 
-So rows may refer to each other, to themselves or in cycles, within one statement. A cascade ends
-because what it has deleted or changed no longer refers to anything that is gone. A NULL among the
-columns refers to nothing (MATCH SIMPLE). NO ACTION lets the key be taken by another row
-meanwhile, RESTRICT does not. A default that SET DEFAULT gives may be the very key that is gone: so it is
-looked for once more.
+So rows may refer to each other, to themselves or in cycles, within one statement. A cascade ends because rows
+that it has deleted or changed no longer refer to a deleted row. A NULL among the columns refers to nothing
+(MATCH SIMPLE). NO ACTION lets another row take the key meanwhile, RESTRICT does not. A default that SET
+DEFAULT sets may be the very key that is gone: so it is looked up once more.
 
-That the row is there must still be so at the commit; what is in it may change meanwhile. So a transaction
-that adds to an order and one that updates it do not fail each other.
+The referenced row must still exist at the commit; its content may change meanwhile. So a transaction that
+adds to an order and one that updates it do not conflict.
 
 A foreign key is enforced from write_only on, on both sides; the target has its `Inbound` before.
-One added NOT VALID is enforced for what is written from now on.
+One added NOT VALID is enforced for later writes.
 
-Invariant (foreign-keys): after `finish`, every row that the statement wrote and every row that
-referred to one it wrote refers to a row that is there, or to nothing.
+Invariant (foreign-keys): after `finish`, every row that the statement wrote and every row that referred to
+one it wrote refers to an existing row, or to nothing.
 
 Simplifications: no deferred constraints; the columns of both sides have the same type, but for its
 modifiers.
@@ -61,17 +61,17 @@ class RowWriter(Protocol):
 
 
 class Lost(NamedTuple):
-    """A target's row that no longer has the values it was referred to by."""
+    """A target's row that no longer has the values by which it was referred to."""
 
     foreign_key: ForeignKey
     referencing: Layout
     target: Layout
     values: Values
-    """Of the row as it was."""
+    """The row before the write."""
     now: Values | None
-    """Of the row as it is; None of one that is deleted."""
+    """The row after the write; None if it was deleted."""
     is_done: bool = False
-    """Its action has been taken; what is left is to look whether it helped."""
+    """Its action has been executed; it remains to check whether a row still refers to it."""
 
     @property
     def acts(self) -> bool:
@@ -86,18 +86,18 @@ class Lost(NamedTuple):
 
 
 class RowReference(NamedTuple):
-    """A row that has come to refer to something."""
+    """A row with a new reference."""
 
     foreign_key: ForeignKey
     referencing: Layout
     row: Row
-    """As it was written; another write of the statement may have changed it since."""
+    """The row as written; another write of the statement may have changed it since."""
     value: bytes | None = None
-    """What was put under its key, if the writer says so: as long as that is there, the row is the same."""
+    """The value under its key, if the writer provides it: while it is there, the row is unchanged."""
 
 
 class ForeignKeys:
-    """What a statement still owes to the foreign keys of all tables it writes."""
+    """The pending checks and actions of a statement, for the foreign keys of all tables it writes."""
 
     def __init__(self, tables: Tables, writer: Callable[[Layout, "ForeignKeys"], RowWriter]) -> None:
         self._tables = tables
@@ -105,7 +105,7 @@ class ForeignKeys:
         self._owed: list[Lost | RowReference] = []
 
     def written(self, layout: Layout, old: Row | None, new: Row | None, value: bytes | None = None) -> None:
-        """Notes what a write of a row owes. `value` is what was put under its key, if that is known."""
+        """Notes the duties of a row's write. `value` is the value under its key, if that is known."""
         if old is not None:
             self._owed += self._lost_by(layout, old, new)
         if new is not None:
@@ -129,7 +129,7 @@ class ForeignKeys:
                 waiting.append(self._taken())
 
     def _taken(self) -> Iterator[Lost | list[RowReference]]:
-        """What is owed, references that follow each other together."""
+        """The pending duties, consecutive references together."""
         owed, self._owed = self._owed, []
         for are_references, run in groupby(owed, lambda each: isinstance(each, RowReference)):
             if are_references:
@@ -163,7 +163,7 @@ class ForeignKeys:
             for reference in of_row:
                 foreign_key, layout = reference.foreign_key, reference.referencing
                 row = row or _now(txn, reference)
-                if row is None:  # it was gone again before the statement ended
+                if row is None:  # it was deleted again before the statement ended
                     break
                 lookups = by_key.get((table, foreign_key.id))
                 if lookups is None:
@@ -246,5 +246,5 @@ def _differ(old: Row, new: Row, columns: tuple[int, ...]) -> bool:
 
 
 def _look_different(old: Row, new: Row, columns: tuple[int, ...]) -> bool:
-    """Also where they are equal: a cascade hands on -0 for 0 and 1.00 for 1.0, as in PostgreSQL."""
+    """Also for equal values: a cascade hands on -0 for 0 and 1.00 for 1.0, as in PostgreSQL."""
     return any(repr(old.values[id]) != repr(new.values[id]) for id in columns)

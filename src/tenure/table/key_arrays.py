@@ -5,14 +5,14 @@
                         1A 01 2C │ 38 "b" 00 01
                         7F │ 38 "c" 00 01
 
-A part of the key is first made for all rows: whole numbers, times, uuids and floats as a matrix of
-bytes of which each row takes as many as it needs; texts as they stand, between their tag and their end.
-Then the parts are joined row by row. Types without such a way go value by value.
+Each key column is first encoded for all rows: whole numbers, times, uuids and floats as a matrix of bytes of
+which each row uses as many as it needs; texts unchanged, between their tag and their end. Then the columns
+are joined row by row. Other types are encoded value by value.
 
-A value that its Arrow type cannot hold is NULL in its column and packed in the row's `rest`: rows that
-have one are made from their values. Keys are without the ten bytes of head.
+A value that its Arrow type cannot represent is NULL in its column and packed in the row's `rest`: keys of
+such rows are made from their values. Keys are without the ten bytes of head.
 
-Invariant (key-arrays): a key made here is, to the byte, the one that `CompiledIndex.suffix` makes of the row.
+Invariant (key-arrays): a key made here equals, byte for byte, the `CompiledIndex.suffix` of the row.
 
 Simplifications: the keys of one call together have less than 2 GB.
 
@@ -38,20 +38,20 @@ from tenure.table.compiled_index import CompiledIndex
 from tenure.table.packing import Packed, unpack, unpack_columns
 
 Columns = Mapping[int, Any]
-"""Arrow arrays by column id, typed as `table.arrow` says."""
+"""Arrow arrays by column id, in the types of `table.arrow`."""
 
 _BLOCK_ROWS = 1 << 16
-"""Rows whose matrix of bytes is made at a time: it stays within the processor's cache."""
+"""Rows whose matrix of bytes is made at a time: it fits into the processor's cache."""
 
 _NUMBERS = ("int2", "int4", "int8", "date", "time", "timestamp", "timestamptz")
-"""Families whose values Arrow has as whole numbers, in their order."""
+"""Families whose values are whole numbers in Arrow, in their order."""
 
 _NULL = 0x7F
 _DAY_MICROS = 86_400_000_000
 _DAYS_TO_2000 = 10_957
-"""Where packed days and times begin, seen from 1970-01-01."""
+"""The epoch of packed days and times, counted from 1970-01-01."""
 _DAYS_FROM_YEAR_1 = 719_162
-"""Where those of keys begin."""
+"""The epoch of days and times in keys."""
 
 
 Lengths: TypeAlias = Any
@@ -59,7 +59,7 @@ Lengths: TypeAlias = Any
 
 
 class KeyColumn(NamedTuple):
-    """A part of an index; unlike `CompiledIndex`, it can be sent to another process."""
+    """A key column of an index; unlike `CompiledIndex`, it can be sent to another process."""
 
     column: int
     type: Type
@@ -67,7 +67,7 @@ class KeyColumn(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """What a secondary index has for rows."""
+    """The entries of a secondary index for rows."""
 
     keys: Any
     primary: Any
@@ -79,8 +79,8 @@ def key_columns(index: CompiledIndex) -> tuple[KeyColumn, ...]:
 
 
 def number_column(index: CompiledIndex) -> int | None:
-    """The column of rows whose values have the order of a primary index's keys: one of whole numbers, days
-    or times that is all of the key.
+    """The column whose values have the order of a primary index's keys: whole numbers, days or times, if it
+    is the only key column.
     """
     (kept, is_descending), *others = index.parts
     is_number = kept.type.family in _NUMBERS and not is_opaque(kept.type)
@@ -88,7 +88,7 @@ def number_column(index: CompiledIndex) -> int | None:
 
 
 def key_array(parts: Sequence[KeyColumn], columns: Columns, rest: Column | None = None) -> Keys:
-    """The keys of rows, as a binary array; `rest` has what the columns could not hold."""
+    """The keys of rows, as a binary array; `rest` has the values that the columns could not represent."""
     made = [_part(part, _whole(columns[part.column])) for part in parts]
     keys = made[0] if len(made) == 1 else pc.binary_join_element_wise(*made, b"")
     if rest is None or rest.null_count == len(rest):
@@ -114,7 +114,7 @@ def entry_arrays(
 
 
 def too_long(keys: Keys) -> Int64s:
-    """The places of keys that an index cannot hold, as a numpy array."""
+    """The positions of keys that are too long for an index, as a numpy array."""
     lengths = pc.binary_length(keys).to_numpy(zero_copy_only=False)
     return np.flatnonzero(lengths > KEY_BYTES_MAX - HEAD_BYTES)
 
@@ -154,7 +154,7 @@ def _one_by_one(part: KeyColumn, column: Column) -> Keys:
 
 
 def _values(kind: Type, column: Column) -> list[Datum]:
-    """What `table.arrow.array` made the array of."""
+    """The values that `table.arrow.array` made the array of."""
     if pa.types.is_decimal(column.type):
         return list(column.to_pylist())
     if is_opaque(kind):
@@ -201,7 +201,7 @@ def _complement(keys: Keys) -> Keys:
 
 
 def _fixed(family: str, column: Column) -> Keys:
-    """Block by block: each row's bytes stand at the left of a matrix, and so many of them count."""
+    """Block by block: each row's bytes are left-aligned in a matrix, with a count for each."""
     is_null = np.asarray(column.is_null()) if column.null_count else None
     blocks: list[Any] = []
     sizes: list[Any] = []
@@ -226,7 +226,7 @@ def _taken(matrix: Bytes, lengths: Lengths) -> Bytes:
         return matrix[:, :most].reshape(-1)
     starts = np.cumsum(lengths) - lengths
     made = np.empty(int(starts[-1]) + most, np.uint8)
-    for place in reversed(range(most)):  # what a row has too much, earlier bytes of later rows write over
+    for place in reversed(range(most)):  # surplus bytes are overwritten by later rows
         made[starts + place] = matrix[:, place]
     return made[: int(starts[-1]) + int(lengths[-1])]
 
@@ -254,7 +254,7 @@ def _matrix(family: str, column: Column) -> tuple[Bytes, Lengths]:
 
 
 def _numbers(column: Column, to: pa.DataType) -> Numbers:
-    """Values as numpy has them; the placeholder of a NULL is overwritten later."""
+    """Values as a numpy array; the placeholder of a NULL is overwritten later."""
     if pa.types.is_temporal(column.type):
         column = column.view(to)
     column = pc.fill_null(column.cast(to), 0) if column.null_count else column.cast(to)
@@ -287,7 +287,7 @@ def _ints(values: Int64s) -> tuple[Bytes, Lengths]:
     else:
         tags = np.uint8(INT_TAG) + sizes
     shifts = (8 - sizes.astype(np.uint64)) * np.uint64(8)
-    shifts[shifts == 64] = 0  # of 0, which has no bytes
+    shifts[shifts == 64] = 0  # for 0, which has no bytes
     return _words(tags, words << shifts), sizes.astype(np.int32) + 1
 
 

@@ -1,12 +1,13 @@
-"""The order of many keys: which comes first, and which are there twice.
+"""The order of many keys: sorting, and finding duplicates.
 
-Keys are sorted by eight bytes at a time, as numbers: first all of them by the first eight that are not
-the same everywhere, then, of those that are still equal, by the next eight. Most keys are told apart by
-the first. A key that is shorter is filled up with zeros, which changes nothing: no key begins with another.
-Keys that are all as long may also be given as values of fixed size. Numbers are sorted by counting, sixteen
-bits at a time. Decision 0045 compares it with the sorts of Arrow and numpy.
+Keys are sorted by eight bytes at a time, as numbers: first all of them by the first eight that differ
+anywhere, then those that are still equal by the next eight. Most keys differ in the first. A shorter key is
+padded with zeros, which changes nothing: no key is a prefix of another. Keys of one length may also be given
+as values of fixed size. Numbers are sorted by counting, sixteen bits at a time. Decision 0045 compares it
+with the sorts of Arrow and numpy.
 
-Walk: import and merge call `argsort` per run of keys, or `argsort_numbers`, then `doubled` on what is sorted.
+Walk: import and merge call `argsort` per run of keys, or `argsort_numbers`, then `doubled` on the sorted
+keys.
 """
 
 from bisect import bisect_left
@@ -20,16 +21,16 @@ from tenure.table.arrays import Bytes, Column, Int64s, Keys, UInt64s
 _WORD = 8
 _DIGIT_BITS = 16
 _WORDS_MAX = 8
-"""Keys that are equal for longer are compared as they stand."""
+"""Keys that are equal for longer are compared whole."""
 
 _KEPT = np.array([(1 << 64) - (1 << 64 - 8 * length) for length in range(_WORD + 1)], np.uint64)
-"""What stays of a word by how many bytes of it a key has."""
+"""Masks a word by how many bytes of it a key has."""
 
 _SIGN = np.uint64(1 << 63)
 
 
 def argsort(keys: Keys) -> Int64s:
-    """The places of the keys in their order, equal ones in the order they have."""
+    """The positions of the keys in sorted order; the sort is stable."""
     data, starts, ends = _laid_out(keys)
     if len(starts) < 2:
         return np.arange(len(starts))
@@ -67,12 +68,12 @@ def argsort_numbers(column: Column) -> Int64s:
 
 
 def _by_number(words: UInt64s) -> Int64s:
-    """By sixteen bits at a time, the last first, which numpy counts instead of comparing; equal ones stay."""
+    """By sixteen bits at a time, the last first, which numpy counts instead of comparing; stable."""
     if (words[1:] >= words[:-1]).all():
-        return np.arange(len(words))  # much of what is imported is in order
+        return np.arange(len(words))  # imported rows are often in order
     above = words - words.min()
     used = int(np.bitwise_or.reduce(above))
-    first_bit = (used & -used).bit_length() - 1  # those to the right are zero everywhere, behind short keys
+    first_bit = (used & -used).bit_length() - 1  # bits to the right are zero everywhere, after short keys
     order = np.arange(len(words))
     for shift in range(max(first_bit, 0), used.bit_length(), _DIGIT_BITS):
         digits = (above >> np.uint64(shift)).astype(np.uint16)
@@ -81,7 +82,7 @@ def _by_number(words: UInt64s) -> Int64s:
 
 
 def _ties(places: Int64s, groups: Int64s, words: UInt64s) -> tuple[Int64s, Int64s]:
-    """Of sorted keys those that equal a neighbour so far: where they stand, and in which group."""
+    """Of sorted keys those that equal a neighbour so far: their positions and groups."""
     same = (words[1:] == words[:-1]) & (groups[1:] == groups[:-1])
     is_tied = np.zeros(len(words), bool)
     is_tied[1:] = same
@@ -92,13 +93,13 @@ def _ties(places: Int64s, groups: Int64s, words: UInt64s) -> tuple[Int64s, Int64
 
 
 def _ranks(keys: Keys, rows: Int64s) -> UInt64s:
-    """How the keys of some rows compare as they stand: equal ones have equal ranks."""
+    """The ranks of the whole keys of some rows: equal ones have equal ranks."""
     ranks: UInt64s = pc.rank(keys.take(pa.array(rows)), tiebreaker="min").to_numpy()
     return ranks
 
 
 def doubled(keys: Keys) -> Int64s:
-    """Of sorted keys, the places of those that are equal to the one before."""
+    """Of sorted keys, the positions of those that are equal to the one before."""
     if len(keys) < 2:
         return np.empty(0, np.int64)
     equal = pc.equal(keys.slice(0, len(keys) - 1), keys.slice(1))
@@ -117,7 +118,7 @@ def reordered(column: Column, order: Int64s) -> Column:
 
 
 def even(keys: Keys) -> Keys:
-    """The same keys as values of fixed size, if all are as long: those are moved five times as fast."""
+    """The same keys as values of fixed size, if all have one length: those are moved five times as fast."""
     places = _places(keys)
     width = int(places[1] - places[0]) if len(keys) else 0
     if not width or not (np.diff(places) == width).all():
@@ -127,12 +128,12 @@ def even(keys: Keys) -> Keys:
 
 
 def plain(keys: Keys) -> Keys:
-    """What `even` was given."""
+    """Reverses `even`."""
     return keys.cast(pa.binary())
 
 
 def _laid_out(keys: Keys) -> tuple[Bytes, Int64s, Int64s]:
-    """The bytes of all keys, with a word to spare, and where each starts and ends."""
+    """The bytes of all keys, with a spare word, and where each starts and ends."""
     places = _places(keys)
     first, last = (int(places[0]), int(places[-1])) if len(keys) else (0, 0)
     spared = np.zeros(last - first + _WORD, np.uint8)
@@ -171,7 +172,7 @@ def _words(data: Bytes, starts: Int64s, ends: Int64s) -> UInt64s:
 
 
 def bounds_within(keys: Keys, lo: bytes, hi: bytes | None) -> tuple[int, int]:
-    """Of sorted keys: where those from `lo` to below `hi` (None: to the end) begin, and how many they are."""
+    """Of sorted keys: the start and the number of those from `lo` to below `hi` (None: to the end)."""
     first = _seek(keys, lo)
     return first, (len(keys) if hi is None else _seek(keys, hi)) - first
 

@@ -1,6 +1,6 @@
-"""Packed values as bytes and back: the only file of this layer that knows MessagePack.
+"""Packed values as bytes and back: the only module of this layer that imports MessagePack.
 
-Walk: `table.columns` and `table.rows` pack what types have made packable.
+Walk: `table.columns` and `table.rows` pack the packable values of types.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def unpack_columns(packed: bytes | memoryview) -> dict[int, Packed]:
 
 
 def unpack_pairs(packed: Sequence[bytes]) -> list[Any]:
-    """Each packs two values; all of them, in a row, by one call."""
+    """Decodes many pairs of values by one call."""
     head = b"\xdd" + (2 * len(packed)).to_bytes(4, "big")
     try:
         return _unpack_many(head + b"".join(packed))

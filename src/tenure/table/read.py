@@ -1,7 +1,8 @@
 """Reading rows: by primary key, along an index, or by the values of some columns.
 
-All of it takes a transaction, a view of one or a snapshot, and the layout of the version to read with.
-Only public indexes are relied upon. A `Row` has all columns, for writers; `visible` gives what readers see.
+All functions take a transaction, a view of one or a snapshot, and the layout of the version to read with.
+Only public indexes are relied upon. A `Row` has all columns, for writers; `visible` returns those that
+readers see.
 
     secondary entry ──► primary key ──► row
 
@@ -69,7 +70,7 @@ def row_of(
     entry: IndexEntry,
     told: Callable[[int], None] | None = None,
 ) -> Row:
-    """The row that an entry is of; `told` hears how large it is, before it is decoded."""
+    """The row of an entry; `told` receives its size before it is decoded."""
     if index.is_primary:
         if told is not None:
             told(len(entry.value))
@@ -91,7 +92,7 @@ def find(
     *,
     limit: int | None = None,
 ) -> Iterator[Row]:
-    """The rows that have these values, none of them NULL, by the best index there is."""
+    """The rows that have these non-NULL values, by the best index."""
     wanted = dict(zip(columns, values, strict=True))
     index = index_on(layout, columns)
     if index is not None:
@@ -108,7 +109,7 @@ def find(
 
 
 def exists(source: Source, layout: Layout, columns: Sequence[int], values: Sequence[Datum]) -> bool:
-    """Whether there is a row that has these values, none of them NULL: an index's entry tells."""
+    """Whether a row has these non-NULL values: an index entry is enough."""
     index = index_on(layout, columns)
     if index is None:
         return next(find(source, layout, columns, values, limit=1), None) is not None

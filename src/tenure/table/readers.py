@@ -1,12 +1,12 @@
-"""Reading some columns of many rows: what is not asked for is not made.
+"""Reading some columns of many rows, without decoding the others.
 
     read = reader(layout, index, columns)       once per table version, index and columns
     read(key, value)                            a tuple, in the order of the columns
 
-A column comes from the value, as it is or unpacked by its type, or from the key where that holds it
-exactly. The key is taken apart only if a column comes from it.
+A column comes from the value, unchanged or unpacked by its type, or from the key where that contains it
+exactly. The key is decoded only if a column comes from it.
 
-Invariant (reader-same): for any columns, a reader gives what `Layout.row` gives; so does one of the
+Invariant (reader-same): for any columns, a reader returns the values of `Layout.row`; so does one of the
 entries of a secondary index.
 
 Walk: `Layout.reader` keeps them; `sql.rows.scan` reads tables with them.
@@ -56,7 +56,7 @@ def reader(
 
 
 def entry_reader(index: CompiledIndex, primary: CompiledIndex, wanted: tuple[int, ...]) -> Read | None:
-    """The same from entries of a secondary index alone; None if they do not hold these columns.
+    """The same from entries of a secondary index alone; None if they do not contain these columns.
 
     A unique index has the primary key in the value, another one at the end of the key.
     """
@@ -82,7 +82,7 @@ def entry_reader(index: CompiledIndex, primary: CompiledIndex, wanted: tuple[int
 
 
 Fix: TypeAlias = Callable[[list[Datum], dict[int, Any]], None]
-"""Puts a value right that is not in the row as it shall be: given the values and the packed ones."""
+"""Corrects a value that differs from its packed form: called with the values and the packed ones."""
 
 
 def _of_value(ids: tuple[int, ...], fixes: list[Fix]) -> Read:
@@ -128,7 +128,7 @@ def _of_both(
 
 
 def _key_reader(kept: CompiledColumn, is_descending: bool) -> Callable[[Any], Datum] | None:
-    """None if the key has it as it is."""
+    """None if the key contains it unchanged."""
     is_plain = type(kept.type)._from_key is Type._from_key
     return None if is_plain and not is_descending else kept.from_key
 

@@ -1,11 +1,11 @@
-"""Looking for the rows that others refer to, many at a time.
+"""Looks up referenced rows, many at a time.
 
     rows of a statement ── Lookup per foreign key ──► keys in the targets' unique indexes ──► read together
                                                                                                │
                               the first row that refers to nothing ◄── judged in their order ──┘
 
-Each lookup is judged by the entry of the unique index alone: where it is, its row is. What several rows
-refer to is looked for once. Where the target has no such index to rely upon, rows are looked up one by one.
+Each lookup is decided by the entry of the unique index alone: if it exists, its row does. A key that several
+rows refer to is looked up once. Where the target has no usable index, rows are looked up one by one.
 
 Walk: `table.foreign_keys` and `table.validate` make lookups by `Lookups.of` and go through `together`.
 """
@@ -21,8 +21,7 @@ from tenure.table.read import Source, exists, index_on
 from tenure.table.rows import IndexEntry, Layout, Row, fits
 
 LOOKUPS_AT_ONCE = 1_000
-"""Lookups whose keys are read together: what the store answers by one call, and little to read in vain if
-the first is broken."""
+"""Lookups whose keys are read together: one call of the store, and little wasted if the first one fails."""
 
 
 class Lookups:
@@ -39,7 +38,7 @@ class Lookups:
         self._columns = [] if index is None else [by_target[id] for id in index.columns if id in by_target]
 
     def of(self, row: Row) -> "Iterator[ReferenceLookup]":
-        """What a row has to be looked up for: nothing, if it refers to nothing."""
+        """The lookups of a row: none, if it refers to nothing."""
         values = row.values
         if any(values[id] is None for id in self.foreign_key.columns):
             return
@@ -51,10 +50,10 @@ class ReferenceLookup(NamedTuple):
     of: Lookups
     row: Row
     key: bytes | None
-    """Of the entry that has to be there; None if no single key tells."""
+    """The key of the required entry; None if no single key decides."""
 
     def error(self, source: Source) -> ForeignKeyViolation | None:
-        """The error to raise if the row that this one refers to is not there."""
+        """The error to raise if the referenced row does not exist."""
         return None if self._exists(source) else self._violation()
 
     def _exists(self, source: Source) -> bool:
@@ -77,12 +76,12 @@ class ReferenceLookup(NamedTuple):
 
 
 def together(source: Source, lookups: Iterable[ReferenceLookup]) -> Iterator[ReferenceLookup]:
-    """Yields lookups in their order, those of one key once, after what they ask for has been read ahead."""
+    """Yields lookups in their order, those of one key once, after their keys have been read ahead."""
     left = iter(lookups)
     while batch := list(islice(left, LOOKUPS_AT_ONCE)):
         distinct: dict[bytes | int, ReferenceLookup] = {}
         for number, lookup in enumerate(batch):
             distinct.setdefault(number if lookup.key is None else lookup.key, lookup)
-        # A key that is too long for the store is left to its own lookup, so that its error keeps its turn.
+        # A key that is too long for the store is left to its own lookup, so that its error comes in order.
         source.read_ahead(key for key in distinct if isinstance(key, bytes) and fits(IndexEntry(key, b"")))
         yield from distinct.values()

@@ -5,14 +5,14 @@
     unique           key    head · parts                        value  format · primary key
       with a NULL    key    head · parts · primary key          value  format · primary key
 
-A primary index holds whole rows; while one is built to replace another there are two. A column
-that the key carries exactly is not repeated in the value. "Primary key" means the key columns of
-the primary index that the entry points into, as they stand in its keys. So the rows of a unique
-index that are equal collide on one key, and NULLs are never equal.
+A primary index holds whole rows; while one is built to replace another there are two. A column that the key
+contains exactly is not repeated in the value. "Primary key" means the key columns of the primary index that
+the entry points into, as encoded in its keys. So equal rows of a unique index collide on one key, and NULLs
+are never equal.
 
-A row keeps what this version does not understand: values under column ids that it does not know
-are carried over as they are. A column without a value in the row is `absent`: it reads as the
-column's `filled` value, or NULL, and stays absent until somebody gives it a value.
+A row keeps what this version does not understand: values under unknown column ids are carried over unchanged.
+A column without a value in the row is `absent`: it reads as the column's `filled` value, or NULL, and stays
+absent until a write gives it a value.
 
 Invariant (row-carry): rewriting a row keeps the values of column ids that the writer's version
 does not know.
@@ -44,16 +44,16 @@ from tenure.table.packing import pack
 from tenure.table.readers import FORMAT, Read, body, check_format, entry_reader, reader
 
 LAYOUTS_MAX = 10_000
-"""Table versions kept compiled; beyond, all are forgotten. A node rarely serves that many."""
+"""Compiled table versions that are cached; beyond, all are dropped. A node rarely serves that many."""
 
 _NONE_ABSENT: frozenset[int] = frozenset()
 
 
 class Row(NamedTuple):
     key: bytes
-    """In the table's primary index."""
+    """Its key in the table's primary index."""
     values: Values
-    """Of all columns that the version knows, in any state."""
+    """The values of all columns that the version knows, in any state."""
     absent: frozenset[int] = _NONE_ABSENT
     unknown: Mapping[int, object] = {}
     """Packed values of columns that the version does not know."""
@@ -85,7 +85,7 @@ class Layout:
         self.has_enums = any(column.type.enum for column in table.columns)
         self.following = _following(self.columns.values())
         self.enforced = tuple(kept for kept in self.columns.values() if kept.is_enforced)
-        """Columns that must not be NULL in what is written."""
+        """Columns that must not be NULL in written rows."""
         self._packers = {
             index.id: [
                 (kept.id, kept.pack, kept.omits_null)
@@ -108,7 +108,7 @@ class Layout:
     # ── rows to entries ────────────────────────────────────────────────────────────────────────
 
     def entry(self, index: CompiledIndex, row: Row, context: Context) -> IndexEntry | None:
-        """What an index has for a row: nothing, if its predicate does not hold."""
+        """The entry of an index for a row: None, if its predicate does not hold."""
         if index is self.primary:
             return IndexEntry(row.key, self._packed(index, row))
         if index.is_primary:
@@ -156,7 +156,7 @@ class Layout:
         return [FORMAT + pack(dict(zip(ids, row, strict=True))) for row in rows]
 
     def is_of(self, index: CompiledIndex, stored: bytes, entry: IndexEntry, row: Row) -> bool:
-        """Whether what is stored under an entry's key is this row's, and not one's that is equal to it."""
+        """Whether the value stored under an entry's key is this row's, and not that of an equal one."""
         if index.id == self.primary.id or not index.is_unique:
             return True
         if index.is_primary:
@@ -185,7 +185,9 @@ class Layout:
         return Row(at, values, frozenset(absent) if absent else _NONE_ABSENT, packed)
 
     def reader(self, index: CompiledIndex, columns: tuple[int, ...]) -> Read:
-        """What makes a tuple of some columns from an entry of a primary index; much faster than `row`."""
+        """Returns a function that makes a tuple of some columns from an entry of a primary index; much faster
+        than `row`.
+        """
         read = self._readers.get((index.id, columns))
         if read is None:
             read = reader(self.columns, index.parts, index.in_key, columns)
@@ -193,14 +195,14 @@ class Layout:
         return read
 
     def entry_reader(self, index: CompiledIndex, columns: tuple[int, ...]) -> Read | None:
-        """The same from the entries of a secondary index, if they hold these columns."""
+        """The same from the entries of a secondary index, if they contain these columns."""
         known = (index.id, columns)
         if known not in self._entry_readers:
             self._entry_readers[known] = entry_reader(index, self.indexes[index.primary], columns)
         return self._entry_readers[known]
 
     def primary_key(self, index: CompiledIndex, entry: IndexEntry) -> bytes:
-        """Where in its primary index the row of a secondary entry lies."""
+        """The key of a secondary entry's row in its primary index."""
         primary = self.indexes[index.primary]
         if index.is_unique:
             check_format(entry.value)
@@ -216,7 +218,7 @@ def _packable(values: Sequence[Datum], make: Callable[[Datum], object] | None) -
 
 
 def _following(columns: Iterable[CompiledColumn]) -> list[list[tuple[CompiledColumn, Evaluate]]]:
-    """Columns whose values follow from the row, group by group: each may be made from those before it."""
+    """Computed columns, group by group: each may depend on those before it."""
     written = [kept for kept in columns if kept.is_written]
     computed = [(kept, kept.computed) for kept in written if kept.computed is not None]
     generated = [(kept, kept.generated) for kept in written if kept.generated is not None]
@@ -235,7 +237,7 @@ def _from_key(index: CompiledIndex, key: bytes) -> dict[int, Datum]:
 
 
 def key_values(index: CompiledIndex, key: bytes) -> dict[int, Datum]:
-    """The columns of an index, as a key without its head has them."""
+    """The columns of an index from a key without its head."""
     pairs = zip(index.parts, decode(key), strict=False)
     return {kept.id: kept.from_key(element) for (kept, _), element in pairs}
 

@@ -1,18 +1,18 @@
-"""The values of sequences: taken in blocks, outside of any transaction.
+"""The values of sequences: drawn in blocks, outside of any transaction.
 
-    store   id ──► last value taken · is it called · epoch     one record, made by the first call
+    store   id ──► last value drawn · is it called · epoch     one record, made by the first call
     node    [ 33 34 35 .. 64 ]                                 a block, handed out from memory
 
-As in PostgreSQL, a value is gone once it was given, even if the transaction that asked fails: a rollback
-leaves a gap, and nobody waits for anybody. A node takes a block in a short transaction of its own and hands
-it out from memory; what is left of it when the node ends is a gap too.
+As in PostgreSQL, a value is used up once it was returned, even if its transaction fails: a rollback leaves a
+gap, and no transaction waits for another. A node draws a block in a short transaction of its own and hands it
+out from memory; the rest of it is a gap too when the node ends.
 
-Values of different nodes interleave, as those of PostgreSQL's sessions with CACHE above 1. And as
-there, a node goes on with its block after another has said setval or RESTART: it follows with its
-next one. On the node that said it, the block is dropped at once: so one node alone sees what
-PostgreSQL shows. The record's epoch tells blocks from before such a change from later ones.
+Values of different nodes interleave, as those of PostgreSQL's sessions with CACHE above 1. And as there, a
+node goes on with its block after another has executed setval or RESTART: its next block follows that. On the
+node that executed it, the block is dropped at once: so one node alone behaves like PostgreSQL. The record's
+epoch tells blocks from before such a change from later ones.
 
-Invariant (sequence-once): between two changes of a sequence by hand, no value is given twice.
+Invariant (sequence-once): between two manual changes of a sequence, no value is returned twice.
 
 Walk: nextval() in a default or a query -> `SessionSequences.next` -> `Sequences.next` -> `_take`.
 """
@@ -31,7 +31,7 @@ from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 
 BLOCK_VALUES = 32
-"""Values taken at once where CACHE asks for fewer. PostgreSQL, too, logs 32 ahead of what it gives."""
+"""Values drawn at once where CACHE is smaller. PostgreSQL, too, logs 32 values ahead."""
 
 
 class StoredSequence(Record, frozen=True):
@@ -39,11 +39,11 @@ class StoredSequence(Record, frozen=True):
     last_value: int
     is_called: bool
     epoch: int = 0
-    """Raised whenever somebody sets the value by hand."""
+    """Raised whenever the value is set manually."""
 
 
 class SequenceState(NamedTuple):
-    """What SELECT * FROM sequence shows."""
+    """The row of SELECT * FROM sequence."""
 
     last_value: int
     is_called: bool
@@ -66,18 +66,18 @@ class Sequences:
     def next(self, sequence: Sequence, may_wait: Callable[[], None] = lambda: None) -> int:
         """The next value. Raises SequenceExhausted past the last one, unless it cycles.
 
-        `may_wait` is called before a block is taken, which waits for the store; it may raise instead.
+        `may_wait` is called before a block is drawn, which waits for the store; it may raise instead.
         """
         value = self._from_block(sequence)
         if value is not None:
             return value
         may_wait()
         with self._turn(sequence.id):
-            value = self._from_block(sequence)  # somebody may have taken one meanwhile
+            value = self._from_block(sequence)  # another thread may have drawn one meanwhile
             return self._from_new_block(sequence) if value is None else value
 
     def reserve(self, sequence: Sequence, count: int) -> list[int]:
-        """The next values, so many at once: for bulk work, past what this process has in hand."""
+        """The next values, so many at once: for bulk work, beyond this process's block."""
         values: list[int] = []
         while left := count - len(values):
             values += self._store.transact(partial(self._take, sequence=sequence, count=left)).values
@@ -96,7 +96,7 @@ class Sequences:
         return value
 
     def begin(self, txn: Transaction, id: int, value: int, *, is_called: bool) -> None:
-        """The same of a sequence that comes with this very transaction."""
+        """The same for a sequence that this very transaction creates."""
         self._records.put(txn, StoredSequence(id, value, is_called))
 
     def restart(
@@ -106,7 +106,7 @@ class Sequences:
         self._put(sequence, sequence.start if value is None else value, False, fence)
 
     def state(self, source: Transaction | Snapshot, sequence: Sequence) -> SequenceState:
-        """The last value that was given, as far as this node knows; else the last that was taken."""
+        """The last value that this node has returned; else the last that was drawn."""
         stored = self._stored(source, sequence)
         with self._lock:
             block = self._blocks.get(sequence.id)
@@ -115,7 +115,7 @@ class Sequences:
         return SequenceState(stored.last_value, stored.is_called)
 
     def forget(self, txn: Transaction, id: int) -> None:
-        """Of a sequence whose descriptor goes."""
+        """Deletes the value of a sequence whose descriptor is dropped."""
         self._records.delete(txn, id)
 
     # ── blocks ─────────────────────────────────────────────────────────────────────────────────
@@ -130,7 +130,7 @@ class Sequences:
             return value
 
     def _turn(self, id: int) -> AbstractContextManager[object]:
-        """One thread at a time takes a block of a sequence; the others wait for it."""
+        """One thread at a time draws a block of a sequence; the others wait for it."""
         with self._lock:
             return self._turns.setdefault(id, self._store.env.lock())
 
@@ -163,7 +163,7 @@ class Sequences:
 
         epoch = self._store.transact(put)
         with self._lock:
-            # An empty block of this epoch keeps out one of an older epoch that is being taken.
+            # An empty block of this epoch keeps out one of an older epoch that is being drawn.
             self._blocks[sequence.id] = NumberBlock(epoch, _rule(sequence), range(0), None, value)
 
     def _stored(self, source: Transaction | Snapshot, sequence: Sequence) -> StoredSequence:
@@ -173,11 +173,11 @@ class Sequences:
 class NumberBlock(NamedTuple):
     epoch: int
     rule: tuple[object, ...]
-    """What the sequence was like: a block from before ALTER SEQUENCE is not used after it."""
+    """The definition of the sequence: a block from before ALTER SEQUENCE is not used after it."""
     values: range
     end: int | None
     given: int
-    """The last value that was handed out of it."""
+    """The last value that was returned from it."""
 
 
 def _rule(sequence: Sequence) -> tuple[object, ...]:
@@ -185,7 +185,7 @@ def _rule(sequence: Sequence) -> tuple[object, ...]:
 
 
 def _following(sequence: Sequence, stored: StoredSequence) -> int:
-    """The value after the last one that was taken."""
+    """The value after the last drawn one."""
     is_ascending = sequence.increment > 0
     value = stored.last_value + (sequence.increment if stored.is_called else 0)
     if is_ascending and value <= sequence.maximum:
@@ -199,7 +199,7 @@ def _following(sequence: Sequence, stored: StoredSequence) -> int:
 
 
 class SessionSequences:
-    """What one SQL session knows of sequences: the `sequences` of its Context."""
+    """The sequences of one SQL session: the `sequences` of its Context."""
 
     def __init__(
         self,
@@ -209,9 +209,9 @@ class SessionSequences:
         may_write: Callable[[str], None] = lambda function: None,
         fence: Fence = lambda txn: None,
     ) -> None:
-        """`descriptor` gives a sequence by its id, as the transaction sees it just now; `may_wait` is called
-        before anything that waits for the store, and may raise; `may_write` before a function that writes;
-        `fence` before what setval writes is committed.
+        """`descriptor` returns a sequence by its id, as the transaction sees it; `may_wait` is called before
+        anything that waits for the store, and may raise; `may_write` before a function that writes; `fence`
+        before a write of setval is committed.
         """
         self._sequences = sequences
         self._descriptor = descriptor

@@ -1,10 +1,10 @@
-"""Proving that the rows that are there obey an element before readers rely on it.
+"""Proves that existing rows satisfy an element before readers rely on it.
 
-By then every writer has enforced it for as long as the snapshot is old, so what holds for the rows
-visible there holds for good. Each gives the first row that does not obey, with PostgreSQL's error.
+By then every writer has enforced it for as long as the snapshot is old, so a proof for the rows visible there
+stays valid. Each function raises PostgreSQL's error for the first row that fails.
 
-`without` are the primary keys of rows that somebody else answers for: a transaction that changes the schema
-and has written these rows itself completes them at its commit (`table.completion`).
+`without` are the primary keys of rows that another process handles: a transaction that changes the schema and
+has written these rows itself completes them at its commit (`table.completion`).
 
 Walk: the schema changer's job calls these after the backfill, before the step to public.
 """
@@ -25,7 +25,7 @@ from tenure.table.references import Lookups, together
 from tenure.table.rows import Layout, Row
 
 DIFFERING_ROWS_MAX = 1_000_000
-"""Of an index whose keys are kept in memory to prove that they differ: some 100 MB at most."""
+"""The most keys of an index held in memory to prove that they differ: some 100 MB."""
 
 KEYS_AT_ONCE = 2_000
 """Keys of an index that are made together."""
@@ -42,7 +42,7 @@ class Offence(NamedTuple):
 def validate_unique(
     source: Source, layout: Layout, index: int, context: Context, *, without: Collection[bytes] = ()
 ) -> Offence | None:
-    """Each row must have the entry under its key for itself; the index has been filled."""
+    """Each row must be the owner of the entry under its key; the index has been filled."""
     keyed = layout.indexes[index]
     if not isinstance(source, Transaction) and _all_differ(source, layout, keyed, without):
         return None
@@ -64,9 +64,9 @@ def validate_unique(
 
 
 def _all_differ(source: Source, layout: Layout, index: CompiledIndex, without: Collection[bytes]) -> bool:
-    """Whether each row has a key of its own in an index, told by two scans; False if that cannot be told.
+    """Whether each row has a distinct key in an index, found by two scans; False if that cannot be decided.
 
-    A transaction would count both as read, so it looks row by row.
+    A transaction would count both as read, so it checks row by row.
     """
     make = key_maker(layout, index)
     if make is None:
@@ -95,7 +95,7 @@ def validate_check(
 
 
 def broken_check(layout: Layout, check: CompiledCheck) -> ConstraintViolation:
-    """The error to raise if a row that is there does not obey a new check."""
+    """The error to raise if an existing row violates a new check."""
     name = layout.table.name
     if check.not_null:
         column = layout.columns[check.not_null].name

@@ -1,4 +1,4 @@
-"""Writing rows: every element of the table exactly as its state says.
+"""Writing rows: every element of the table according to its state.
 
     element       delete_only                 write_only                        public
     column        its value is dropped when   `computed`, or else its default   as given, or else
@@ -8,26 +8,27 @@
       NOT NULL    -                           enforced, unless on its way out   enforced
     index         its entries are removed,    kept up to date; unique: against  the same
                   none is added               what is there so far
-    check         -                           enforced, whatever the goal       enforced
+    check         -                           enforced, for any goal            enforced
       not_null    -                           enforced on its column            enforced
     foreign key   -                           enforced, its actions done        enforced
     enum member   -                           may be read and kept, not written may be written
 
-Two versions of a table are in use at a time. While an index is not public, a key of a unique one
-may belong to another row that is equal to this one: so an entry is only removed after a look at
-whose it is. An entry that is not there is removed as well: the tombstone lies over what a
-backfill as of an earlier time brings. An update that changes nothing of an entry leaves it alone,
-unless the row gets another primary key: a backfill would look for it under the former one.
+Two versions of a table are in use at a time. While an index is not public, a key of a unique one may belong
+to another row that is equal to this one: so an entry is only removed after a check whose it is. An absent
+entry is removed as well: its tombstone hides the entry that a backfill as of an earlier time brings. An
+update that does not change an entry leaves it alone, unless the row gets another primary key: a backfill
+would look for it under the former one.
 
 Invariant (write-states): after every commit of two writers on adjacent versions, each index that
 is relied upon has exactly the entries of the rows, and each other one a part of them.
 Invariant (delete-only): a writer adds nothing to an element that is delete_only.
 Invariant (write-all): nothing of a row is written before all of it has been checked.
 
-A row whose primary key changes has other keys in all indexes: that is all there is to it.
+A row whose primary key changes has other keys in all indexes; it needs no further treatment.
 
-A constraint that is DEFERRABLE is looked at when the statement ends. What UPDATE adds to its index waits
-until all entries of the former rows are gone, so `i = i + 1` meets nobody. Others are looked at row by row.
+A DEFERRABLE constraint is checked when the statement ends. New entries of UPDATE in its index wait until all
+entries of the former rows are gone, so `i = i + 1` meets no conflict. Other constraints are checked row by
+row.
 
 Walk: SQL's INSERT, UPDATE and DELETE -> `TableWriter` -> `Layout.entry` per index -> the transaction; at the
 end of the statement `finish` -> `table.foreign_keys`.
@@ -52,14 +53,14 @@ from tenure.table.rows import IndexEntry, Layout, Row, check_length, fits
 _NONE: frozenset[int] = frozenset()
 
 ROWS_AT_ONCE = 500
-"""Rows that are made before what may be in their way is read."""
+"""Rows that are made before the entries that may conflict with them are read."""
 
 Resolve = Callable[[Row, Row], Values | None]
-"""Given the row that is there and the one proposed: what to change of it; None leaves it."""
+"""Given the existing row and the proposed one: the changes to make; None leaves it."""
 
 
 class IndexStep(NamedTuple):
-    """What a write does to one index."""
+    """The change of one index by a write."""
 
     removed: bytes | None
     added: IndexEntry | None
@@ -74,7 +75,7 @@ class Postponed(NamedTuple):
 
 
 class TableWriter:
-    """Writes the rows of one table for one statement. Values are given and returned by column id."""
+    """Writes the rows of one table for one statement. Values are passed and returned by column id."""
 
     def __init__(
         self,
@@ -85,9 +86,9 @@ class TableWriter:
         foreign_keys: ForeignKeys | None = None,
         read: Callable[[int], None] | None = None,
     ) -> None:
-        """`tables` gives the layouts of the tables at the other ends of foreign keys.
+        """`tables` returns the layouts of the tables at the other ends of foreign keys.
 
-        `read` is told how large a row is that is in the way of an upsert, before it is decoded.
+        `read` receives the size of a row that conflicts with an upsert, before it is decoded.
         """
         self.layout = layout
         self._table = layout.table
@@ -97,7 +98,7 @@ class TableWriter:
         self._read = read
         self._postponed: list[Postponed] = []
         self._postpones = foreign_keys is None
-        """What foreign keys do to rows is checked at once: they may come to a row a second time."""
+        """Changes by foreign keys are checked at once: they may reach a row a second time."""
         self._foreign_keys = foreign_keys or ForeignKeys(
             tables, lambda layout, keys: TableWriter(layout, tables, context, foreign_keys=keys)
         )
@@ -108,9 +109,9 @@ class TableWriter:
         return row
 
     def insert_all(self, txn: Transaction, given: Iterable[Values], *, late: bool = False) -> Iterator[Row]:
-        """Inserts rows one after the other; what may be in their way is read many at a time.
+        """Inserts rows one after the other; entries that may conflict are read many at a time.
 
-        `late`: it need not be known before the commit, which then raises what this would have.
+        `late`: conflicts may be found at the commit, which then raises what this would have.
         """
         left = iter(given)
         while True:
@@ -119,7 +120,7 @@ class TableWriter:
                 for values in islice(left, ROWS_AT_ONCE):
                     rows.append(self._proposed(values))
             finally:
-                self._add(txn, rows, late=late)  # what is wrong with a former row is said first
+                self._add(txn, rows, late=late)  # the error of an earlier row comes first
             yield from rows
             if len(rows) < ROWS_AT_ONCE:
                 return
@@ -127,7 +128,7 @@ class TableWriter:
     def upsert(
         self, txn: Transaction, values: Values, resolve: Resolve, *, arbiters: Collection[int] = ()
     ) -> Row | None:
-        """ON CONFLICT: inserts, or changes the row that is in the way on one of these indexes (or on any)."""
+        """ON CONFLICT: inserts, or changes the row that conflicts on one of these indexes (or on any)."""
         row = self._proposed(values)
         there = self._in_the_way(txn, row, arbiters)
         if there is None:
@@ -198,9 +199,9 @@ class TableWriter:
         return self._checked(Row(self.layout.key(values), values, frozenset(absent), old.unknown))
 
     def _compute(self, values: dict[int, Datum], absent: Collection[int] | None = None) -> Iterable[int]:
-        """Puts in what follows from the row; returns which columns that is.
+        """Computes the generated columns; returns which they are.
 
-        Of a row that was there, what follows from nothing in it is kept: a sequence gives it one number only.
+        For an existing row, a value that depends on no column is kept: a sequence gives it one number only.
         """
         for group in self._following:
             values.update(
@@ -244,7 +245,7 @@ class TableWriter:
     # ── its entries ────────────────────────────────────────────────────────────────────────────
 
     def _add(self, txn: Transaction, rows: Sequence[Row], *, late: bool = False) -> None:
-        """Adds the entries of new rows; `_step` says the same of one that there was."""
+        """Adds the entries of new rows; `_step` does the same for one that replaces another."""
         written = [index for index in self.layout.indexes.values() if index.is_written]
         entry_of, context = self.layout.entry, self._context
         entries = [[(index, entry_of(index, row, context)) for index in written] for row in rows]
@@ -282,7 +283,7 @@ class TableWriter:
                 txn.put(*step.added)
 
     def _step(self, txn: Transaction, index: CompiledIndex, old: Row | None, new: Row | None) -> IndexStep:
-        """Decides what becomes of an index's entry; only reads."""
+        """Decides the change of an index's entry; only reads."""
         if old is None and not index.is_written:
             return IndexStep(None, None)
         before = None if old is None else self.layout.entry(index, old, self._context)
@@ -306,7 +307,7 @@ class TableWriter:
     def _is_postponed(
         self, index: CompiledIndex, before: IndexEntry | None, new: Row, after: IndexEntry
     ) -> bool:
-        """Whether an entry is to be added when all that may be in its way is gone."""
+        """Whether an entry is to be added when all entries that may conflict are gone."""
         if not (self._postpones and index.index.is_deferrable and index.collides(new.values)):
             return False
         self._check_fitting(index, new, after)

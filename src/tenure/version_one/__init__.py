@@ -1,1 +1,1 @@
-"""What only a cluster that is not finalized needs: expiring leases, jobs held by instances."""
+"""Code for clusters that are not finalized: expiring leases, jobs held by instances."""

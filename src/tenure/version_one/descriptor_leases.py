@@ -1,20 +1,20 @@
 """A process's expiring leases: one per descriptor, taken at first use, extended while in use.
 
-    first use ──► row written ──► handed out, pinned ──► most of its time is over: extended if it was
-                                                         used since, else released
+    first use ──► row written ──► pinned, returned ──► most of its time is over: extended if it was
+                                                       used since, else released
     a newer version is seen ──► a lease on that one; the older is closed, its row goes with the last pin
 
-Each row is written in a transaction that reads the newest version, so an older version's lease is
-never extended: a transaction that goes on using it has until then.
+Each row is written in a transaction that reads the newest version, so an older version's lease is never
+extended: a transaction that goes on using it must commit before it expires.
 
-Each write or deletion of a row of a descriptor takes a turn first: a lease that is being given up
-and one that is being taken may have the same row.
+Each write or deletion of a row of a descriptor takes a turn first: a lease that is being released and one
+that is being acquired may have the same row.
 
 Invariant (I13): `expires_at` is what an acknowledged commit wrote.
 Invariant (I16): a row is released only when nothing pins its lease, and nothing can any more.
 
-Walk: `version_one.expiring_scheme` lives by these alone; `version_one.mixed_scheme`
-keeps them beside the schema lease.
+Walk: `version_one.expiring_scheme` uses these alone; `version_one.mixed_scheme` keeps them beside the schema
+lease.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -35,17 +35,17 @@ from tenure.kv.transaction import Transaction
 from tenure.version_one.expiring_lease_rows import AcquiredLease, LeaseOwner, OldLeaseRows
 
 RENEWAL = 0.8
-"""After this part of its time a lease is extended: a store that is away for the rest does no harm."""
+"""The fraction of its time after which a lease is extended: a shorter outage of the store does no harm."""
 
 LOOK = 0.05
-"""How often all leases are looked at, as a part of the time that is left at a renewal."""
+"""How often all leases are checked, as a fraction of the time that is left at a renewal."""
 
 Pins = dict[int, Pin[Any]]
-"""What one use pins, by descriptor."""
+"""The pins of one use, by descriptor."""
 
 
 STARTED_WITHIN = 1 << 30
-"""A second, as timestamps count: so much later than it did a process may say that it started."""
+"""One second in timestamps: a process may report a start that is later by up to this much."""
 
 
 class DescriptorLease:
@@ -57,7 +57,7 @@ class DescriptorLease:
         self.expires_at = expires_at
         self.pin: Pin[DescriptorLease] = Pin(self)
         self.is_used = True
-        """Since it was last extended."""
+        """Whether it was used since it was last extended."""
 
     @property
     def at(self) -> Timestamp:
@@ -84,12 +84,12 @@ class DescriptorLeases:
         self._instance = instance
         self._settings = settings
         self._check = check
-        """Raises, in the transaction that writes a row, if none may be written any more."""
-        # Tells this process from another that had its instance id before. Where wall clocks are slow, those
-        # that start upon the same store clock have the same time: hence the chance in it.
+        """Raises, in the transaction that writes a row, if no row may be written any more."""
+        # Distinguishes this process from another that had its instance id before. With slow wall clocks,
+        # processes that start at the same store clock have the same time: hence the random part.
         self._started_at = store.clock.now() + int(store.env.rng.uniform(0, STARTED_WITHIN))
         self.lock = store.env.lock()
-        """Guards pins and which leases there are; never held across a call of the store."""
+        """Guards pins and the set of leases; never held across a call of the store."""
         self.held = PublishHolds(store.env, self.lock, self.is_pinned)
         self._newest: dict[int, DescriptorLease] = {}
         self._closed: list[DescriptorLease] = []
@@ -100,7 +100,7 @@ class DescriptorLeases:
         """Held while rows are renewed or released, and by a publisher that must find them unchanged."""
         self._taking_in = store.env.lock()
         self.seen_at = store.snapshot().at
-        """Up to when changes of the catalog have been taken in."""
+        """The time up to which changes of the catalog have been applied."""
 
     def owner(self) -> LeaseOwner:
         return LeaseOwner(self._instance(), self._started_at)
@@ -108,7 +108,9 @@ class DescriptorLeases:
     # ── using ──────────────────────────────────────────────────────────────────────────────────
 
     def pin(self, use: Use, id: int, pins: Pins) -> DescriptorLease | None:
-        """Pins the newest version that is leased here, for `use` among `pins`; leases it if need be."""
+        """Pins the newest version that is leased here, for `use` among `pins`; acquires a lease if there is
+        none.
+        """
         while True:
             with self.lock:
                 use.check()
@@ -136,7 +138,7 @@ class DescriptorLeases:
         return lease.expires_at <= self._store.clock.now()
 
     def unpin(self, use: Use, ids: Iterable[int], pins: Pins) -> bool:
-        """Gives pins up, under the lock; returns whether a row can be released now."""
+        """Releases pins, under the lock; returns whether a row can be released now."""
         is_awaited = False
         for id in ids:
             pin = pins.pop(id, None)
@@ -149,7 +151,7 @@ class DescriptorLeases:
         return is_awaited
 
     def at_place(self, place: NameKey, read_at: Timestamp) -> int | None:
-        """The descriptor that is leased here under this name; None says nothing."""
+        """The descriptor that is leased here under this name; None proves nothing."""
         with self.lock:
             lease = self._places.get(place)
             if lease is None or self._is_over(lease) or read_at < lease.at:
@@ -159,7 +161,7 @@ class DescriptorLeases:
     # ── rows ───────────────────────────────────────────────────────────────────────────────────
 
     def _acquire(self, id: int) -> bool:
-        """Sees to it that there is a lease; False if there is no such descriptor."""
+        """Ensures that there is a lease; False if there is no such descriptor."""
         with self._turn(id):
             lease = self._newest.get(id)
             return (lease is not None and not self._is_over(lease)) or self._write(id)
@@ -195,7 +197,7 @@ class DescriptorLeases:
             self._places[place_of(lease.descriptor)] = lease
 
     def _close(self, lease: DescriptorLease | None) -> None:
-        """Lets no new pin have it; its row goes when the last one is given up."""
+        """Closes it to new pins; its row is deleted when the last one is released."""
         if lease is None:
             return
         del self._newest[lease.descriptor.id]
@@ -204,7 +206,7 @@ class DescriptorLeases:
         self._closed.append(lease)
 
     def release_closed(self) -> None:
-        """Tells others what this process no longer uses."""
+        """Deletes the rows that this process no longer uses."""
         with self.lock:
             unused = [lease for lease in self._closed if not lease.pin.uses]
         for lease in unused:
@@ -224,7 +226,7 @@ class DescriptorLeases:
 
     @contextmanager
     def freeze_rows(self) -> Iterator[None]:
-        """Keeps the rows of what is held as they are: first uses of it wait, and so does the upkeep."""
+        """Keeps the rows of held descriptors unchanged: first uses of them wait, and so does the upkeep."""
         with self._upkeep:
             yield
 
@@ -245,12 +247,12 @@ class DescriptorLeases:
                 del self._turns[id]
             mine.set()
 
-    # ── keeping up ─────────────────────────────────────────────────────────────────────────────
+    # ── upkeep ──────────────────────────────────────────────────────────────────────────────────
 
     def renew_due(self) -> float:
-        """Extends what is in use and soon over, gives up what is not; returns when to look again.
+        """Extends leases that are in use and soon over, releases the others; returns when to look again.
 
-        It looks at every lease, so it looks seldom: what is due until the next look is due now.
+        It checks every lease, so it runs seldom: what is due until the next check is due now.
         """
         left_seconds = self._next_look - self._store.env.monotonic()
         if left_seconds > 0:
@@ -279,7 +281,7 @@ class DescriptorLeases:
             return True
 
     def take_in(self) -> None:
-        """Leases the newest versions of what is leased here and has changed."""
+        """Leases the newest versions of leased descriptors that have changed."""
         with self._taking_in:
             doubts = self.held.doubts()
             snapshot = self._store.snapshot()
@@ -303,7 +305,7 @@ class DescriptorLeases:
         stored = self._catalog.get(snapshot, lease.descriptor.id)
         return stored is None or stored.version > lease.descriptor.version
 
-    # ── looking in, and ending ─────────────────────────────────────────────────────────────────
+    # ── reading, and ending ─────────────────────────────────────────────────────────────────────
 
     def is_pinned(self, ids: Iterable[int]) -> bool:
         wanted = set(ids)
@@ -312,7 +314,7 @@ class DescriptorLeases:
             return any(lease.pin.uses for lease in leases if lease.descriptor.id in wanted)
 
     def is_past(self, id: int, before_at: Timestamp) -> bool:
-        """Whether nothing here uses a version older than that; none that is unused can be any more."""
+        """Whether nothing here uses a version older than that, nor can begin to."""
         with self.lock:
             newest = self._newest.get(id)
             if newest is not None and newest.at < before_at:
@@ -327,7 +329,7 @@ class DescriptorLeases:
             return not (self._newest or self._closed)
 
     def release(self) -> None:
-        """Gives all leases up, but for those in use."""
+        """Releases all leases, except those in use."""
         with self.lock:
             for lease in list(self._newest.values()):
                 self._close(lease)

@@ -2,12 +2,12 @@
 
     (descriptor, version, instance, started_at) -> expires_at
 
-A row is acquired in a transaction that reads the descriptor's newest version, and extended in the
-same way: so once a newer version is committed, no row of an older one appears or grows. What is
-left of them goes when its owner releases it or when it has expired.
+A row is acquired in a transaction that reads the descriptor's newest version, and extended in the same way:
+so once a newer version is committed, no row of an older one appears or grows. The remaining ones are deleted
+when their owner releases them or when they have expired.
 
-A process is named by its instance id and when it began: the id of a process that stalled is given
-to another while its rows are still good, and that one must not release them.
+A process is named by its instance id and the time it began: the id of a process that stalled is given to
+another while its rows are still valid, and the other must not release them.
 
 Invariant (I12): a row of a version appears, or is extended, only while that version is the newest.
 Invariant (I14): an expiration never falls.
@@ -31,7 +31,7 @@ from tenure.kv.transaction import Transaction
 
 
 class LeaseOwner(NamedTuple):
-    """A process, as it stands in the rows of its leases."""
+    """A process, as its lease rows name it."""
 
     instance: int
     started_at: Timestamp
@@ -50,13 +50,13 @@ class OldLeaseRow(Record, frozen=True):
 
     @property
     def holders(self) -> tuple[LeaseHolder, ...]:
-        return ()  # version 1 does not say which transactions use a lease
+        return ()  # version 1 does not name the transactions that use a lease
 
 
 class AcquiredLease(NamedTuple):
     descriptor: AnyDescriptor
     lasts: int
-    """How far behind its commit timestamp the lease ends."""
+    """How long after its commit timestamp the lease ends."""
 
 
 class OldLeaseRows:
@@ -87,12 +87,12 @@ class OldLeaseRows:
         return AcquiredLease(descriptor, lasts)
 
     def release(self, txn: Transaction, id: int, version: int, owner: LeaseOwner) -> None:
-        """Deletes one's own row, when nothing uses it any more."""
+        """Deletes the process's own row, when nothing uses it any more."""
         if self._rows.get(txn, id, version, *owner) is not None:
             self._rows.delete(txn, id, version, *owner)
 
     def delete_expired(self, txn: Transaction, row: OldLeaseRow) -> None:
-        """Deletes another's row; the commit fails as too early if it has not expired."""
+        """Deletes another process's row; the commit fails as too early if it has not expired."""
         found = self._rows.get(txn, row.descriptor, row.version, *row.owner)
         if found is not None:
             txn.not_before_at = max(txn.not_before_at or ZERO_AT, found.expires_at)

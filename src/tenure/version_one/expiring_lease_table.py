@@ -1,10 +1,10 @@
-"""The rows of expiring leases that hold a wait up.
+"""The rows of expiring leases that block a wait.
 
     system.lease          covers one version of one descriptor; dead when it has expired
 
 Invariant (I15): the row of a holder that may still use it is never deleted here.
 
-Walk: `catalog.leases.lease_waits` asks for `blockers` until the cluster is finalized and no row is left;
+Walk: `catalog.leases.lease_waits` calls `blockers` until the cluster is finalized and no row is left;
 `version_one.mixed_scheme` calls `sweep`.
 """
 

@@ -3,13 +3,12 @@
     bind ──► read_at ──► descriptor(id): leased at first use, which waits for the store
                               the deadline is the least expiration of what is pinned
 
-Each descriptor is the newest that this node has leased, the version at `read_at` or the one before
-it; so two descriptors of one transaction may be of different times. Names come from what is leased,
-and else from the store at `read_at`. A node has no session here: the leases of a dead one last until
-they expire.
+Each descriptor is the newest that this node has leased, the version at `read_at` or the one before it; so two
+descriptors of one transaction may be of different times. Names are resolved by the leased descriptors, and
+else by the store at `read_at`. A node has no session here: the leases of a dead one last until they expire.
 
 Invariant (I10): a commit lies below the expiration of every version that it uses.
-Invariant (I18): what has changed since the transaction began is not handed out.
+Invariant (I18): a descriptor that has changed since the transaction began is not returned.
 
 Walk: `version_one.wiring` gives it to a node told to be of version 1; `composition.background` runs `step`
 in a loop.
@@ -103,7 +102,7 @@ class ExpiringLeases:
         if is_awaited:
             self.wake()
 
-    # ── keeping up ─────────────────────────────────────────────────────────────────────────────
+    # ── upkeep ──────────────────────────────────────────────────────────────────────────────────
 
     def step(self) -> float:
         """Waits until a descriptor has changed or a lease is soon over; bounded by the slow poll."""
@@ -155,11 +154,11 @@ class ExpiringLeases:
         return self._session()
 
     def install(self, lease_at: Timestamp, session: NodeSession) -> None:
-        """A node that has changed something uses the change from now on."""
+        """A node that has changed a descriptor uses the new version from now on."""
         self._leases.take_in()
         self.wake()
 
-    # ── looking in, and ending ─────────────────────────────────────────────────────────────────
+    # ── reading, and ending ─────────────────────────────────────────────────────────────────────
 
     def uses(self) -> list[Use]:
         with self._lock:
@@ -175,7 +174,7 @@ class ExpiringLeases:
         return True
 
     def end_session(self, session: NodeSession) -> None:
-        """Leases live by their expiration alone; they stay this process's own."""
+        """Leases depend on their expiration alone; they stay this process's own."""
         self.wake()
 
     def wake(self) -> None:

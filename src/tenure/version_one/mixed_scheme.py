@@ -3,14 +3,14 @@
     descriptor(id)   a row in `system.lease` first, then a pin under the schema lease
     deadline         the lesser of the session's expiration and the rows'
 
-Nodes of version 1 publish by looking at `system.lease` alone. So what this node hands out is covered
-there as well, in the very version: if that is not the newest any more, the schema lease is renewed and
-the transaction starts over.
+Nodes of version 1 publish by looking at `system.lease` alone. So each descriptor that this node uses is
+covered there as well, in the very same version: if that is not the newest any more, the schema lease is
+renewed and the transaction starts over.
 
-Once the cluster is finalized no row is written any more. A schema lease taken after that needs none
-beside it, since nobody who would ignore it can have published since; until a pin has moved to such a
-lease its row's expiration counts. `system.lease` is emptied: own rows at once, those of others when
-they have expired, since a process of version 1 may have stalled and wake up.
+Once the cluster is finalized no row is written any more. A schema lease taken after that needs no row beside
+it, since no node that would ignore it can have published since; until a pin has moved to such a lease its
+row's expiration counts. `system.lease` is emptied: own rows at once, those of others when they have expired,
+since a process of version 1 may have stalled and wake up.
 
 Invariant (mixed-leases): until a pin is under a schema lease that was taken after finalizing, a commit
 lies below the expiration of an expiring lease on the same version.
@@ -37,7 +37,7 @@ from tenure.version_one.descriptor_leases import DescriptorLeases, Pins
 from tenure.version_one.expiring_lease_table import ExpiringLeaseTable
 
 LOOK_SECONDS = 1.0
-"""How often a node looks whether the cluster is finalized, as long as it is not."""
+"""How often a node checks whether the cluster is finalized, as long as it is not."""
 
 _log = logging.getLogger(__name__)
 
@@ -60,16 +60,16 @@ class MixedLeases:
         self._is_finalized = is_finalized
         self._pins: dict[Use, Pins] = {}
         self._final_at = MAX_AT
-        """A schema lease as of then, or later, needs no row beside it."""
+        """A schema lease as of this time, or later, needs no row beside it."""
         self.is_over = False
-        """Whether the cluster is finalized and no expiring lease is left: there will never be one."""
+        """Whether the cluster is finalized and no expiring lease is left: there will never be one again."""
         self._has_waited = False
-        """Whether this node has seen it otherwise: then the end of that is news."""
+        """Whether this node has seen it unfinalized: then finalizing is a change to act on."""
 
     # ── using ──────────────────────────────────────────────────────────────────────────────────
 
     def bind(self, txn: Transaction, *, statement: str = "") -> Use:
-        # Once it is over, uses ask the schema leases directly.
+        # Once it is over, uses call the schema leases directly.
         scheme = None if self.is_over else self
         return self._leases.bind(txn, statement=statement, scheme=scheme)
 
@@ -100,7 +100,7 @@ class MixedLeases:
         return self._final_at != MAX_AT and self._leases.pins.pin_known(use, ids)
 
     def _check_missing(self, use: Use, id: int) -> None:
-        """Nodes of version 1 do not wait until others know of what they create."""
+        """Nodes of version 1 do not wait until others know of objects that they create."""
         if self._catalog.get(self._store.snapshot(use.txn.read_at), id) is not None:
             self._leases.renew()
             raise RetryError(f"descriptor {id} was made just before the transaction began")
@@ -126,7 +126,7 @@ class MixedLeases:
             raise
 
     def _uncover(self, use: Use, ids: Iterable[int] | None = None) -> None:
-        """Gives expiring leases up: of these descriptors, or all of a use."""
+        """Releases expiring leases: of these descriptors, or all of a use."""
         pins = self._pins.get(use)
         if pins is None:
             return
@@ -165,7 +165,7 @@ class MixedLeases:
         self._uncover(use)
         self._pins.pop(use, None)
 
-    # ── keeping up ─────────────────────────────────────────────────────────────────────────────
+    # ── upkeep ──────────────────────────────────────────────────────────────────────────────────
 
     def step(self) -> float:
         if self.is_over:
@@ -182,7 +182,7 @@ class MixedLeases:
         return 0.0
 
     def finalize(self) -> None:
-        """Goes on with a schema lease that was taken after the cluster was finalized."""
+        """Continues with a schema lease that was taken after the cluster was finalized."""
         if self._final_at == MAX_AT:
             self._leases.renew()
             self._final_at = self._leases.newest_at()
@@ -244,7 +244,7 @@ class MixedLeases:
         self._leases.install(lease_at, session)
         self._take_in()
 
-    # ── looking in, and ending ─────────────────────────────────────────────────────────────────
+    # ── reading, and ending ─────────────────────────────────────────────────────────────────────
 
     @property
     def newest(self) -> CatalogView:

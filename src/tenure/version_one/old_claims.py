@@ -1,4 +1,4 @@
-"""Jobs held by instances, as version 1 does, and by both ways while a cluster is upgraded.
+"""Jobs held by instances, as in version 1, and by both ways while a cluster is upgraded.
 
     OldClaims       nodes of version 1: the instance's lease alone
     MixedClaims     newer nodes until the cluster is finalized: the session's claim and the instance's lease
@@ -6,7 +6,7 @@
 Invariant (old-lease): a lease moves to another instance only after the heartbeat of the former
 has expired or is gone.
 
-Walk: `version_one.wiring` makes them, for `cluster.jobs.job_table`, which asks `is_free` and `holds`; both
+Walk: `version_one.wiring` makes them, for `cluster.jobs.job_table`, which calls `is_free` and `holds`; both
 ask `OldHeartbeats`.
 """
 
@@ -53,7 +53,7 @@ class OldClaims:
 
 
 class MixedClaims:
-    """Both ways at once; what either refuses is refused."""
+    """Both ways at once; a refusal by either is a refusal."""
 
     def __init__(self, sessions: Sessions, heartbeats: OldHeartbeats) -> None:
         self._new = SessionClaims(sessions)

@@ -1,14 +1,14 @@
-"""Heartbeats by instance id, by which version 1 tells who is alive.
+"""Heartbeats by instance id, by which version 1 decides which nodes are alive.
 
     old heartbeat   instance -> expires_at        written by nodes of both versions until finalized
     lease           a job's `lease_instance`      beside the session's claim
 
-A node of version 1 knows nothing of sessions: it takes a job whose lease is nobody's, or of an
-instance whose heartbeat has run out. A newer node keeps both up and respects both. Either takes a
-job over only in a transaction that commits after the heartbeat it found, and every write of a run
-reads the lease and the run number: so a job has one effect also where the two meet.
+A node of version 1 knows nothing of sessions: it takes a job without a lease, or with the lease of an
+instance whose heartbeat has expired. A newer node maintains both and respects both. Either takes a job over
+only in a transaction that commits after the heartbeat it found, and every write of a run reads the lease and
+the run number: so a job runs once also where the two meet.
 
-Walk: `version_one.old_liveness` and `version_one.wiring` call `beat`; `version_one.old_claims` asks `expiry`
+Walk: `version_one.old_liveness` and `version_one.wiring` call `beat`; `version_one.old_claims` calls `expiry`
 and `outlive`.
 """
 

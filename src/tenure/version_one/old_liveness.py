@@ -1,4 +1,4 @@
-"""A node's life in version 1: an instance id with a heartbeat of its own, and no session.
+"""The liveness of a node in version 1: an instance id with a heartbeat of its own, and no session.
 
 Walk: `version_one.wiring` makes an `OldLiveness` for a node told to be of version 1, and calls `reap_old` on
 newer nodes.
@@ -18,7 +18,7 @@ from tenure.version_one.old_heartbeats import OldHeartbeats
 
 
 class OldLiveness:
-    """A node's life in version 1: the same face as `Liveness`, without a session in the store."""
+    """The liveness of a node in version 1: the interface of `Liveness`, without a session in the store."""
 
     def __init__(
         self,
@@ -135,6 +135,6 @@ def _forget(store: Store, sessions: Sessions, heartbeats: OldHeartbeats, instanc
             heartbeats.stop(txn, instance.id)
         txn.commit()
     except (TooEarly, RetryError):
-        pass  # it lives after all, or somebody else was first
+        pass  # it is alive after all, or another node was first
     finally:
         txn.rollback()

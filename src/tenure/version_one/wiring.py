@@ -1,4 +1,4 @@
-"""A node's part in a cluster that is not finalized: what it does as version 1, or for nodes of version 1.
+"""A node's part in a cluster that is not finalized: how it acts as version 1, or for nodes of version 1.
 
     version 1            jobs held by instances that live by heartbeats; a lease for each descriptor
     not yet finalized    both ways at once
@@ -35,7 +35,7 @@ from tenure.version_one.old_liveness import OldLiveness, reap_old
 
 
 class SchemeWithTables(NamedTuple):
-    """How a node leases the schema, and whose rows it waits for."""
+    """The lease scheme of a node, and the tables of rows that it waits for."""
 
     leases: LeaseScheme
     tables: Callable[[], Sequence[LeaseTable]]
@@ -54,7 +54,7 @@ class VersionOne:
         self.mixed_claims: Claims = MixedClaims(sessions, self._heartbeats)
 
     def liveness(self, on_lost: Callable[[NodeSession], None]) -> OldLiveness:
-        """The life of a node that was told to be of version 1."""
+        """The liveness of a node that was told to be of version 1."""
         return OldLiveness(
             self._store,
             self._sessions,

@@ -1,1 +1,1 @@
-"""From a new connection to an open session: TLS, who it is, who makes room."""
+"""From a new connection to an open session: TLS, authentication, eviction of slow logins."""

@@ -1,15 +1,15 @@
-"""Connections that are logging in, and which of them makes room when there are too many.
+"""Connections that are logging in, and which of them is closed when there are too many.
 
-    the network with the most of them ─► those who got least far ─► the user with the most ─► who came first
+    the network with the most of them ─► those at the earliest step ─► the user with the most ─► the oldest
 
-A login takes some milliseconds, and each step of it brings the connection out of reach of those who are
-behind. So a flood of connections that are silent, or stop half-way, evicts itself; and it evicts those of
-its own network first.
+A login takes some milliseconds, and each step protects the connection from eviction in favour of those behind
+it. So a flood of connections that are silent, or stop half-way, evicts itself; and it evicts those of its own
+network first.
 
-Invariant (proceeding-stay): a connection makes room only when none of its network is less far.
+Invariant (proceeding-stay): a connection is evicted only when none of its network is at an earlier step.
 
-Walk: `pgwire.threads.server_state` adds who arrives and asks for the `slowest`; a door tells of progress, and
-removes who is in or gone.
+Walk: `pgwire.threads.server_state` adds arriving connections and asks for the `slowest`; a door reports
+progress, and removes connections that are logged in or gone.
 """
 
 from typing import Generic, NamedTuple, TypeVar
@@ -59,7 +59,7 @@ class Arrivals(Generic[A]):
         return len(self._places)
 
     def move(self, one: A, address: str, progress: Progress, user: str) -> None:
-        """It has arrived, or come further."""
+        """Called when it has arrived, or reached a later step."""
         place = network_of(address), Step(progress, user)
         if self._places.get(one) != place:
             self.remove(one)

@@ -1,11 +1,11 @@
-"""Logs users in: looks them up, has them prove their password, slows down those who guess.
+"""Logs users in: looks them up, checks a proof of their password, slows down guessing.
 
     login ─► decide ─┬► let in
                      ├► refused (28000)
                      └► Exchange: begin ─► wait_seconds ─► finish ─► let in, or 28P01
 
-A proof is not looked at before `wait_seconds` is over; the connection waits, and asks again, because
-another one may have failed meanwhile. So many connections at once guess no faster than one.
+A proof is not checked before `wait_seconds` is over; the connection waits, and asks again, because another
+one may have failed meanwhile. So many connections at once guess no faster than one.
 
 Walk: `pgwire.login.startup` calls `login` in a thread and carries the messages of the exchange.
 """
@@ -41,8 +41,8 @@ class Authenticator:
         self._throttle = Throttle()
 
     def login(self, *, user: str, address: str, binding: bytes | None) -> "Exchange | None":
-        """None: let in. `binding` is the certificate's hash: None without TLS, empty if it has none.
-        Raises LoginRefused.
+        """None if the user needs no password. `binding` is the certificate's hash: None without TLS, empty if
+        it has none. Raises LoginRefused.
         """
         record = self._users.get(self._store.snapshot(), user)
         decision = decide(

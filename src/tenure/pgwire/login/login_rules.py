@@ -1,4 +1,4 @@
-"""Who may log in how: a decision over values, without effects.
+"""Login rules: a decision over values, without effects.
 
     mode          from           TLS    root            other users
     LOCAL         this machine   -      let in          SCRAM
@@ -7,14 +7,14 @@
                   elsewhere      yes    SCRAM           SCRAM
                   elsewhere      no     refused         refused
 
-Without a certificate a node listens on loopback only; should anybody else get through, they are
-refused. SCRAM never says whether there is such a user: one that is not there, or has no password,
-goes through the same exchange and fails (`pgwire.login.scram`).
+Without a certificate a node listens on loopback only; connections from elsewhere would be refused. SCRAM
+never reveals whether a user exists: one that does not, or has no password, goes through the same exchange and
+fails (`pgwire.login.scram`).
 
 Invariant (login-table): the table above, for every combination.
 
-Walk: `pgwire.login.authenticator` asks `decide` when a start-up packet has come, and `admit` when the user
-has proved to be who it says.
+Walk: `pgwire.login.authenticator` calls `decide` when a start-up packet has come, and `admit` when the user
+is authenticated.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from tenure.catalog.accounts.users import User
 from tenure.catalog.descriptors.definitions import ROOT
 
 _DECOY = str(Verifier(ITERATIONS, bytes(SALT_BYTES), bytes(KEY_BYTES), bytes(KEY_BYTES)))
-"""Read where there is no verifier, so that this takes as long as where there is one."""
+"""Parsed where there is no verifier, so that this takes as long as with one."""
 
 
 class LoginMode(Enum):
@@ -45,7 +45,7 @@ class Allow:
 @dataclass(frozen=True)
 class AskPassword:
     verifier: Verifier | None
-    """None: no password is right, and nobody is told."""
+    """None: no password is right, which the client is not told."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def decide(name: str, user: User | None, *, is_tls: bool, is_loopback: bool, mod
 
 
 def admit(name: str, user: User | None) -> LoginRefused | None:
-    """Whether somebody who is this user beyond doubt may come in."""
+    """The refusal of an authenticated user, if it may not log in."""
     if user is None:
         return LoginRefused(f'role "{name}" does not exist')
     if not user.can_login:

@@ -8,14 +8,14 @@
 
     proof = ClientKey XOR HMAC(StoredKey, all messages so far)
 
-A user that is not there, or has no password, is played through with a mock verifier: same messages,
-same work, and a proof that is never right. With TLS, -PLUS binds the exchange to the
-server's certificate; a client that could have used it and says that it was not offered (flag `y`) has
-been lied to by somebody in between, and is refused.
+A user that does not exist, or has no password, goes through the exchange with a mock verifier: same messages,
+same work, and a proof that is never right. With TLS, -PLUS binds the exchange to the server's certificate; a
+client that could have used it and says that it was not offered (flag `y`) was deceived by a man in the
+middle, and is refused.
 
 Invariant (scram-unknown-user): messages and work are the same whether the user exists or not.
-Invariant (scram-once): an exchange is finished once; what another exchange has seen does not finish it.
-Invariant (scram-bound): with a channel to bind to, nobody in between can take the binding away.
+Invariant (scram-once): an exchange is finished once; messages of another exchange do not finish it.
+Invariant (scram-bound): with a channel to bind to, a man in the middle cannot remove the binding.
 
 Walk: `pgwire.login.authenticator` makes one per login; the connection carries its messages.
 """
@@ -35,7 +35,7 @@ PLAIN, PLUS = "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"
 BINDING_TYPE = "tls-server-end-point"
 NONCE_BYTES = 18
 MESSAGE_BYTES_MAX = 4_096
-"""Of a client's message: a nonce and a proof take some hundred bytes."""
+"""The longest client message: a nonce and a proof take some hundred bytes."""
 
 _NONCE = r"[\x21-\x2b\x2d-\x7e]+"
 _FIRST = re.compile(rf"(n|y|p=([A-Za-z0-9.-]+)),(a=[^,]*)?,(n=[^,]*,r=({_NONCE})(?:,[a-zA-Z]=[^,]*)*)")
@@ -99,7 +99,7 @@ class Scram:
         return answer.encode()
 
     def finish(self, final: bytes) -> bytes:
-        """Raises WrongPassword, and for messages that make no sense, what `begin` raises."""
+        """Raises WrongPassword; for malformed messages, the errors of `begin`."""
         self._step(_State.FINISH, _State.OVER)
         found = _FINAL.fullmatch(_text(final))
         if found is None:

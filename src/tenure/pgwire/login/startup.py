@@ -2,14 +2,14 @@
 
     SSLRequest        S and a handshake, or N
     GSSENCRequest     N
-    CancelRequest     done, and the connection ends without a word
+    CancelRequest     done, and the connection ends without an answer
     StartupMessage    version 3.0 to 3.2, settings    NegotiateProtocolVersion, where newer is asked for
     login             SCRAM, or nothing               AuthenticationOk
     session           Clients.open                    ParameterStatus ..., BackendKeyData, ReadyForQuery
 
 Every error here is FATAL.
 
-How far a connection has come is its `Progress`: those who stop half-way make room for others first.
+`Progress` is the step that a connection has reached: those that stop half-way are evicted first.
 
 Invariant (no-stuffing): bytes that come with an SSLRequest, before the handshake, are never read as
 if they had come through TLS.
@@ -56,15 +56,15 @@ _OPTION = re.compile(r"(?:-c\s*|--)([A-Za-z_][\w.-]*)=((?:\\.|[^\s\\])*)", re.DO
 
 
 class Progress(IntEnum):
-    """How far a connection has come; the furthest last."""
+    """The step that a connection has reached; the furthest last."""
 
     DELAYED = 0
     """It has guessed wrong, and waits for that."""
     SILENT = 1
     NAMED = 2
-    """Its start-up packet is there."""
+    """Its start-up packet has arrived."""
     ANSWERED = 3
-    """It has taken up the exchange of SCRAM."""
+    """It has begun the exchange of SCRAM."""
     PROVED = 4
     """It has sent its proof, which may be wrong."""
     LET_IN = 5
@@ -87,21 +87,21 @@ class Login(Protocol):
 
 class Authenticator(Protocol):
     def login(self, *, user: str, address: str, binding: bytes | None) -> Login | None:
-        """Called in a thread. `binding` is the TLS channel's data, None without TLS. Returns None for
-        whom it lets in without a password.
+        """Called in a thread. `binding` is the TLS channel's data, None without TLS. Returns None if the user
+        needs no password.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Service:
-    """What a connection knows of its server."""
+    """The server's services for a connection."""
 
     clients: Clients
     authenticator: Authenticator
     seats: ConnectionSlots
     route_cancel: Callable[[int, bytes], None] = lambda _pid, _secret: None
-    """For a pid that belongs to another process; called in a thread."""
+    """Routes a cancel for a pid of another process; called in a thread."""
     has_tls: bool = False
     turns: Turns = field(default_factory=untimed)
     guesses: Guesses = field(default_factory=Guesses)
@@ -109,7 +109,7 @@ class Service:
 
 
 class Starting(Protocol):
-    """The connection, as it starts."""
+    """The connection during its start."""
 
     endpoints: Endpoints
     output: list[bytes]
@@ -125,7 +125,7 @@ class Starting(Protocol):
 
 
 def start_up(connection: Starting, service: Service) -> Talk[Client | None]:
-    """Returns the session; None: the connection wanted no more than a cancel."""
+    """Returns the session; None if the connection only carried a cancel."""
     packet, binding = yield from _negotiate_encryption(connection, service)
     if UINT4.unpack_from(packet)[0] == CANCEL_REQUEST:
         yield from _cancel(connection, packet, service)
@@ -149,7 +149,7 @@ def start_up(connection: Starting, service: Service) -> Talk[Client | None]:
 
 
 def _negotiate_encryption(connection: Starting, service: Service) -> Talk[tuple[bytes, bytes | None]]:
-    """Each may be asked for once. Returns the packet after that."""
+    """Each kind may be requested once. Returns the packet after that."""
     binding: bytes | None = None
     asked: set[int] = set()
     while True:

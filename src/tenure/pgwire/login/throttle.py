@@ -1,18 +1,18 @@
 """Slows down clients that guess passwords, and no others for long.
 
-After some free tries, each further failure of a user from a network doubles the time until the next
-try is looked at. Success, or quiet for a while, forgets. A network is one IPv4 address or an
-IPv6 /64, which one machine can fill with addresses of its own.
+After some free attempts, each further failure of a user from a network doubles the time until the next
+attempt is checked. Success, or quiet for a while, resets it. A network is one IPv4 address or an IPv6 /64,
+which one machine can fill with addresses of its own.
 
     failures   1  2  3  4     5     6     ...   from 11 on
     wait       0  0  0  0.25  0.5   1     ...   30 seconds
 
-The table is bounded. A network that fails as ever new users shares one entry for those; where the
-table is full, the entry that is forgotten next makes room.
+The table is bounded. A network that fails with ever new users shares one entry for those; if the table is
+full, the entry that expires next is evicted.
 
 Invariant (root-not-locked-out): `root` on this machine itself never waits.
 
-Walk: `pgwire.login.authenticator` asks before it looks at a proof and tells what came of it.
+Walk: `pgwire.login.authenticator` asks before it checks a proof and reports the result.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class _Failures:
 
     @property
     def open_from(self) -> float:
-        """When the next try is looked at."""
+        """When the next attempt is checked."""
         extra = self.count - FREE_FAILURES
         return self.last + (
             min(FIRST_WAIT_SECONDS * 2 ** min(extra - 1, 16), WAIT_SECONDS_MAX) if extra > 0 else 0
@@ -54,7 +54,7 @@ class Throttle:
         """How many entries each network has."""
 
     def wait_seconds(self, user: str, address: str, now: float) -> float:
-        """How long until this user's proof may be looked at; ask again after that time."""
+        """How long until this user's proof may be checked; ask again after that time."""
         if user == ROOT and is_loopback(address):
             return 0.0
         found = self._failures.get(self._key(user, address))
@@ -93,7 +93,7 @@ class Throttle:
         return entry
 
     def _make_room(self, now: float) -> None:
-        """Drops what is forgotten anyway; if there is none, the entry with the least to wait for."""
+        """Drops expired entries; if there are none, the entry with the shortest wait."""
         stale = [key for key, each in self._failures.items() if now - each.last > FORGET_SECONDS]
         least = min(self._failures, key=lambda key: self._failures[key].open_from)
         for key in stale or [least]:

@@ -1,7 +1,7 @@
-"""TLS for the server: a context from two files, and what a login can be bound to.
+"""TLS for the server: a context from two files, and the channel binding of logins.
 
-The key's file must be for the node's user alone (0600), or root's with read access for its group
-(0640): so PostgreSQL has it. TLS 1.2 is the oldest version.
+The key's file must be readable by the node's user alone (0600), or belong to root with read access for its
+group (0640), as PostgreSQL requires. TLS 1.2 is the oldest version.
 
     tls-server-end-point = hash of the certificate, by the hash function of its own signature;
                            SHA-256 where that is MD5 or SHA-1 (RFC 5929)
@@ -24,7 +24,7 @@ from pathlib import Path
 from tenure.base.errors import UnfitCertificate
 
 PROTOCOL = "postgresql"
-"""The name that clients ask for by ALPN when they start with TLS at once."""
+"""The name that clients request by ALPN when they start with TLS at once."""
 
 _OBJECT_ID, _FIRST_TAGGED = 0x06, 0xA0
 _RSA = "2a864886f70d0101"  # 1.2.840.113549.1.1

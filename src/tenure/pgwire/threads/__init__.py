@@ -1,1 +1,1 @@
-"""Which statements run at once, in whose turn, and in which threads."""
+"""Which statements run at once, in which order, and in which threads."""

@@ -1,18 +1,18 @@
-"""The commits of many clients, handed over together: a group costs little more than one commit does.
+"""The commits of many clients, submitted together: a group costs little more than one commit.
 
     client a ─► waits ─┐
     client b ─► waits ─┼─► handed over ─► one group, one fsync ─► told: ended, ended, ended
     client c ──────────┘        client d ─► waits ─────────────────────────► with a, b and c's next
 
-Handed over one by one, they would go in groups of half their number: those of one group come back just
-after the next has left. And a thread that commits while the loop goes on with statements has to get the
-interpreter back from it after each call of the store, which costs both more than the commit.
+Submitted one by one, they would go in groups of half their number: those of one group come back just after
+the next has left. And a thread that commits while the loop goes on with statements has to get the GIL back
+from it after each call of the store, which costs both more than the commit.
 
 So one group is under way at a time, which is how the committer sends them anyway. When it has ended, its
-clients get their answers, and those that wait give them time to come back: until as many wait as were seen
-under way, or two turns of the loop bring no more. There is no time window, and a lone commit never waits.
+clients get their answers, and waiting commits give them time to come back: until as many wait as were under
+way, or two turns of the loop bring no more. There is no time window, and a lone commit never waits.
 
-Invariant (lone-commit): a commit that has no company is handed over at once.
+Invariant (lone-commit): a commit without company is submitted at once.
 
 Walk: `pgwire.door` -> `add`; `_hand_over` submits the commit; the door, when it is told -> `ended`.
 """
@@ -20,18 +20,18 @@ Walk: `pgwire.door` -> `add`; `_hand_over` submits the commit; the door, when it
 from collections.abc import Callable
 
 QUIET_TURNS = 2
-"""What a turn of asyncio's loop finds in the sockets is dealt with after what was called for that turn."""
+"""In a turn, asyncio handles the sockets' input after the callbacks that were scheduled for that turn."""
 
 
 class Gathering:
-    """Used on the loop alone, whose turns it is given: what it calls for soon is called in the next."""
+    """Used on the loop alone; a callback that it schedules runs in the next turn."""
 
     def __init__(self, call_soon: Callable[..., object]) -> None:
         self._call_soon = call_soon
         self._waiting: list[Callable[[], None]] = []
         self._under_way = 0
         self._handed_over = 0
-        """So many were handed over together, the last time."""
+        """How many were submitted together, the last time."""
         self._expected = 1
         self._is_turning = False
 
@@ -46,8 +46,8 @@ class Gathering:
             self._await_others()
 
     def withdraw(self, submit: Callable[[], None]) -> bool:
-        """Takes one back that was not handed over; returns whether it was there. It counts as under way, so
-        its end must be told as that of any other.
+        """Withdraws one that was not submitted; returns whether it was there. It counts as under way, so
+        `ended` must be called for it as for any other.
         """
         if submit not in self._waiting:
             return False
@@ -56,7 +56,7 @@ class Gathering:
         return True
 
     def ended(self) -> None:
-        """One of those under way is decided."""
+        """Called when one of those under way is decided."""
         self._under_way -= 1
         if self._under_way == 0:
             self._expected = self._handed_over + len(self._waiting)

@@ -1,4 +1,4 @@
-"""Who runs: a bounded number of threads at once, shared among users, and who waits is not among them.
+"""Places: bound the number of threads that run at once, shared among users; waiting threads have no place.
 
     enter ──► QUEUED ──► RUNNING ──────────────────────────► OVER
                  │         │  ▲ └─ leave: it waits ─┐          ▲
@@ -6,16 +6,16 @@
                  └─ withdrawn (canceled, or its time is up) ───┘
 
 A statement that waits for others (a lock, a job, pg_sleep, a schema change) leaves its place and comes back
-through the queue, so any number of waits keep nobody out; each costs a thread, of which no user has
-more than `statements_max`. Statements inside a transaction are not counted there, as those who fill the
+through the queue, so waits never keep other statements out; each costs a thread, of which no user has more
+than `statements_max`. Statements inside a transaction are not counted there, as the statements that fill the
 cap may be waiting for them.
 
-Places are given to users in turn. A user who runs less than a share of the places gets one at once,
-even if others have taken all: so long statements of one user do not keep others out, and no
-more run than the places, plus a share for each user who came late. In a user's own queue those who come
-back are first, then those in a transaction.
+Places are given to users in turn. A user who runs less than a share of the places gets one at once, even if
+others have taken all: so long statements of one user do not keep others out, and no more run than the places,
+plus a share for each user who came late. In a user's own queue returning statements are first, then those in
+a transaction.
 
-Invariant (waits-hold-no-place): a statement that waits for others takes no place from those who run.
+Invariant (waits-hold-no-place): a statement that waits for others takes no place from running ones.
 Invariant (users-in-turn): a user who has less than a share of the places waits for nobody else's statements.
 
 Walk: `pgwire.door` makes an `Errand` for each call and lets it `enter`; `pgwire.threads.server_state` makes
@@ -41,7 +41,7 @@ class State(Enum):
 
 
 class Errand:
-    """One call that somebody waits for. As a place: what its thread runs by."""
+    """One call that a client waits for. As a place: its thread's right to run."""
 
     def __init__(
         self, places: "Places", call: Callable[[], Any], on_done: OnDone, *, user: str, is_inside: bool
@@ -54,7 +54,7 @@ class Errand:
         """It belongs to a transaction, or to a session with locks, that others may wait for."""
         self.state = State.QUEUED
         self.may_go_on: Event | None = None
-        """Once it has waited: set when it has a place again."""
+        """For a call that has waited: set when it has a place again."""
 
     def leave(self) -> None:
         self._places.leave(self)
@@ -71,16 +71,16 @@ class Errand:
             error = failure
         self._places.end(self)
         self._on_done(value, error)
-        value = error = None  # the error's frames refer to this one
+        value = error = None  # the error's traceback refers to this frame
 
 
 class _User:
-    """What one user has."""
+    """The statements of one user."""
 
     def __init__(self) -> None:
         self.running = 0
         self.under_way = 0
-        """Of those that began outside of transactions: running, or waiting for something."""
+        """The number of calls that began outside of transactions: running, or waiting for something."""
         self.returning: deque[Errand] = deque()
         self.inside: deque[Errand] = deque()
         self.beginning: deque[Errand] = deque()
@@ -90,7 +90,7 @@ class _User:
         return bool(self.returning or self.inside or self.beginning)
 
     def next_queue(self, statements_max: int) -> deque[Errand] | None:
-        """The one whose first may run; None if there is none, or the user has too many under way."""
+        """The queue whose first call may run; None if there is none, or the user has too many under way."""
         if self.returning or self.inside:
             return self.returning or self.inside
         return self.beginning if self.beginning and self.under_way < statements_max else None
@@ -102,7 +102,7 @@ class _User:
 
 
 class Places:
-    """`statements_max` is asked each time, as it is a setting."""
+    """`statements_max` is called each time, as it is a setting."""
 
     def __init__(self, env: Env, crew: Crew, *, places_max: int, statements_max: Callable[[], int]) -> None:
         self.env = env
@@ -111,21 +111,23 @@ class Places:
         self._statements_max = statements_max
         self._lock = env.lock()
         self._users: dict[str, _User] = {}
-        """Those who have anything here."""
+        """Users with calls here."""
         self._queued: dict[str, None] = {}
-        """The users with something in a queue, in the order of their turns."""
+        """The users with queued calls, in the order of their turns."""
         self._users_running = 0
         self.running = 0
 
     def enter(self, errand: Errand) -> None:
-        """Runs it now, or when its turn has come."""
+        """Runs it now, or in its turn."""
         with self._lock:
             self._queue(errand)
             chosen = self._give_places()
         self._begin(chosen)
 
     def withdraw(self, errand: Errand) -> bool:
-        """Returns whether it had not begun, and now never will. One that is coming back does so at once."""
+        """Returns whether it had not begun, and now never will. One that is returning gets its place at
+        once.
+        """
         with self._lock:
             if errand.state is State.QUEUED:
                 self._unqueue(errand)
@@ -140,7 +142,7 @@ class Places:
         return False
 
     def leave(self, errand: Errand) -> None:
-        """It is going to wait."""
+        """Called before it waits."""
         with self._lock:
             errand.state = State.AWAY
             self._give_back(errand)
@@ -148,7 +150,7 @@ class Places:
         self._begin(chosen)
 
     def come_back(self, errand: Errand, *, at_once: bool) -> None:
-        """It has waited: returns when it has a place."""
+        """Called after it has waited: returns when it has a place."""
         with self._lock:
             errand.state = State.RETURNING
             if at_once:
@@ -183,7 +185,7 @@ class Places:
             del self._queued[errand.user]
 
     def _give_places(self) -> list[tuple[State, Errand]]:
-        """Takes those out of the queues that may run now; with where each was."""
+        """Removes from the queues those that may run now; returns them with their former states."""
         chosen: list[tuple[State, Errand]] = []
         while self._queued and (errand := self._next()) is not None:
             chosen.append((errand.state, errand))
@@ -206,7 +208,7 @@ class Places:
         return None
 
     def _share(self) -> int:
-        """Of the places, for each user who runs or wants to."""
+        """The number of places for each user who runs or wants to."""
         new = sum(1 for name in self._queued if not self._users[name].running)
         return max(1, self._places_max // (self._users_running + new))
 

@@ -1,10 +1,10 @@
-"""What the doors of one server share: the loop, its limits, and the threads.
+"""The state that the doors of one server share: the loop, its limits, and the threads.
 
     statements              places, which users share (`pgwire.threads.places`); superusers have their own
-    lookups of users        a few threads: nobody who waits or computes keeps others from logging in
-    sessions being opened   a few more, so that a client that has proved who it is goes first
+    lookups of users        a few threads: statements of others do not delay logins
+    sessions being opened   a few more, so that an authenticated client goes first
     cancels of others       two
-    sessions being closed   a few: what they hold must not wait for others' statements
+    sessions being closed   a few: their locks must not wait for others' statements
 
 Walk: `pgwire.server` makes a `ServerState`; each `pgwire.door` has its statements run here.
 """
@@ -32,9 +32,10 @@ from tenure.pgwire.waits import InThread, Lane
 from tenure.sql.session.answers import Client
 
 PLACES, PLACES_FAR = 4, 8
-"""Statements that run at once, where the store is in this process and where it is a server to be waited for.
-In Python one thread computes at a time, on any number of processors, and each that wants to delays a turn
-of the loop by some 10 ms."""
+"""Statements that run at once, where the store is in this process and where it is a server. In Python one
+thread computes at a time, on any number of processors, and each that wants to compute delays a turn of the
+loop by some 10 ms.
+"""
 
 LANE_THREADS = {Lane.LOOKUP: 4, Lane.OPENING: 4, Lane.CANCEL: 2}
 """Each call takes a millisecond or so."""
@@ -48,7 +49,7 @@ LOGIN_SECONDS = 60.0
 """As PostgreSQL's authentication_timeout; a client that guessed passwords may have to wait for half of it."""
 
 PASS_SECONDS = 0.25
-"""Between two passes over all connections: how exact time-outs are."""
+"""The time between two passes over all connections: the precision of time-outs."""
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ class OpenDoor(Protocol):
 
 
 class UserLimits(NamedTuple):
-    """Of one user, on one node; superusers have none."""
+    """The limits of one user, on one node; superusers have none."""
 
     connections: int = USER_CONNECTIONS_MAX.default
     statements: int = USER_STATEMENTS_MAX.default
@@ -98,9 +99,9 @@ class ServerState:
         self.arrivals: Arrivals[OpenDoor] = Arrivals()
         self.is_draining = False
         self.emptied: Event = env.event()
-        """While draining: the last one has left."""
+        """While draining: set when the last connection has left."""
         self._told: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
-        """By other threads, for the loop to do."""
+        """Calls of other threads, for the loop to make."""
         self._is_waking = False
         self._crew = Crew("sql", env)
         self._places = Places(
@@ -115,7 +116,7 @@ class ServerState:
         self._closing = ThreadPoolExecutor(CLOSING_THREADS_MAX, "door-closing")
 
     def tell(self, step: Callable[..., None], *found: object) -> None:
-        """Has something done on the loop, from another thread; many at a time wake it only once."""
+        """Has a function called on the loop, from another thread; many calls wake it only once."""
         self._told.append((step, found))
         if self._is_waking:
             return
@@ -126,7 +127,7 @@ class ServerState:
             _log.info("a statement ended after its server")
 
     def _do_told(self) -> None:
-        self._is_waking = False  # before the first is taken: who tells after the last wakes the loop again
+        self._is_waking = False  # before the first is taken: a later `tell` wakes the loop again
         while self._told:
             step, found = self._told.popleft()
             try:
@@ -146,15 +147,15 @@ class ServerState:
         return self._superuser_places if client.is_superuser else self._places
 
     def submit(self, wait: InThread, user: str, on_done: OnDone) -> None:
-        """For what is done before a session is there."""
+        """For calls before a session exists."""
         self._lanes[wait.lane].submit(user, wait.call, on_done)
 
     def close_client(self, client: Client) -> None:
         self._closing.submit(_close, client)
 
     def arrived(self, door: OpenDoor) -> None:
-        """A login takes milliseconds, so connections that do not log in keep nobody out, however many they
-        are: those that get on with it stay.
+        """A login takes milliseconds, so any number of connections that do not log in keep no others out:
+        those that proceed stay.
         """
         if len(self.arrivals) >= self.limits.starting_max:
             self.arrivals.slowest().end(TooManyConnections("sorry, too many clients already"))

@@ -1,10 +1,10 @@
-"""A few threads for the short calls of many, in turn: a user with many queued gets no more turns than others.
+"""A few threads for many short calls, by turns of users: one with many queued calls gets no more turns.
 
     submit(key, call) ──► key's queue ─┐
     submit(key, call) ──► key's queue ─┼──► the next of each in turn ──► one of the threads
                                        ┘
-Walk: `pgwire.threads.server_state` has one for each lane of what is done before a session is there, with
-users as keys.
+Walk: `pgwire.threads.server_state` has one for each lane of calls before a session exists, with users as
+keys.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ class TurnTaking:
         self._lock = env.lock()
         self._threads = ThreadPoolExecutor(threads_max, name)
         self._queues: dict[str, deque[tuple[Callable[[], Any], OnDone]]] = {}
-        """In the order of their turns."""
+        """The users in the order of their turns."""
 
     def submit(self, key: str, call: Callable[[], Any], on_done: OnDone) -> None:
         with self._lock:

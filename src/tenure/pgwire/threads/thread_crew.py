@@ -3,9 +3,10 @@
     run(call) ──► an idle thread, the one that worked last ──► idle again ──► idle for long: it ends
               └─► none is idle: a new one
 
-How many there may be is not decided here: `pgwire.threads.places` bounds who runs, and users' caps who waits.
+The number of threads is not decided here: `pgwire.threads.places` bounds running statements, users' caps
+waiting ones.
 
-Invariant (crew-shrinks): a thread that nobody needs ends by itself, so that a crowd leaves none behind.
+Invariant (crew-shrinks): a thread without work ends by itself, so that a peak leaves none behind.
 
 Walk: `pgwire.threads.places` calls `run`; `pgwire.threads.server_state` makes it and closes it.
 """
@@ -34,7 +35,7 @@ class Crew:
         return len(self._tasks)
 
     def run(self, call: Call) -> None:
-        """Has it called in a thread; it must not raise. After the end nothing is called any more."""
+        """Calls it in a thread; it must not raise. After `close` nothing is called any more."""
         with self._lock:
             if self._is_closed:
                 return
@@ -47,7 +48,7 @@ class Crew:
         member.is_called.set()
 
     def close(self, *, wait: bool) -> None:
-        """What is under way goes on; `wait` waits for it."""
+        """Calls under way go on; `wait` waits for them."""
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []

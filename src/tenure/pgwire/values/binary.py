@@ -52,7 +52,7 @@ JSONB_VERSION = 1
 _EPOCH_DAY = date(2000, 1, 1).toordinal()
 _DAY_ENDS = (-(2**31), 2**31 - 1)
 _MICRO_ENDS = (-(2**63), 2**63 - 1)
-"""How -infinity and infinity are sent."""
+"""The wire values of -infinity and infinity."""
 
 _INTERVAL = struct.Struct("!qii")
 _DAYS, _MICROS = struct.Struct("!i"), struct.Struct("!q")
@@ -61,7 +61,7 @@ _SHORTEST_OF_FIRST_BYTE = ((0xC0, 1), (0xE0, 2), (0xF0, 3), (0xF8, 4))
 
 
 def text_of(data: bytes) -> str:
-    """Raises UnknownCharacter for what is no UTF-8, or holds a zero byte."""
+    """Raises UnknownCharacter for invalid UTF-8 or a zero byte."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -79,7 +79,7 @@ def _no_utf8(data: bytes, start: int) -> UnknownCharacter:
 
 
 def unpack(layout: struct.Struct, data: bytes) -> tuple[Datum, ...]:
-    """Too few bytes are 08P01, too many 22P03: so PostgreSQL has it."""
+    """Too few bytes are 08P01, too many 22P03, as in PostgreSQL."""
     try:
         return layout.unpack(data)
     except struct.error:
@@ -89,7 +89,7 @@ def unpack(layout: struct.Struct, data: bytes) -> tuple[Datum, ...]:
 
 
 def _fixed(layout: struct.Struct, make: Callable[..., Datum]) -> Decode:
-    """As unpack; what is wrong with the value comes before what is left behind it."""
+    """As `unpack`; a fault of the value is reported before surplus bytes."""
 
     def decode(data: bytes) -> Datum:
         value = make(*unpack(layout, data[: layout.size]))

@@ -3,7 +3,7 @@
     dimensions (4) | has NULLs (4) | element's oid (4) | per dimension: length (4), lower bound (4)
     | per element: length (4), -1 for NULL; bytes
 
-What the header claims is checked against what is there before anything is made of it.
+The header's claims are checked against the data before anything is allocated.
 
 Walk: `pgwire.values.codecs` makes one encoder or decoder per array type, from its element's.
 """
@@ -29,13 +29,13 @@ from tenure.pgwire.values.binary_numeric import expanded_digits
 from tenure.pgwire.values.oids import oid_of, type_with_oid
 
 OIDS_FIXED = 10_000
-"""Numbers below mean the same type everywhere; others are the sender's own, and not looked at."""
+"""Oids below this mean the same type everywhere; others are the sender's own, and ignored."""
 
 ELEMENTS_MAX = 134_217_727
 """PostgreSQL's MaxArraySize."""
 
 NUMERIC_DIGITS_MAX = 16_000_000
-"""Of all numbers of one array when they are written out: ten bytes can ask for 147,000 digits each."""
+"""The most decimal digits of all numbers of one array: ten bytes can request 147,000 digits each."""
 
 _HEADER, _DIMENSION, _LENGTH = struct.Struct("!iiI"), struct.Struct("!ii"), struct.Struct("!i")
 _NULL = _LENGTH.pack(-1)
@@ -89,7 +89,7 @@ def _decoded(members: list[bytes | None], decode: Callable[[bytes], Datum]) -> t
 
 def _shape(data: bytes, element: Type) -> tuple[tuple[int, ...], int]:
     """Reads the lengths of the dimensions, () if there is no element; and where the elements begin."""
-    # What is there is judged before what is missing.
+    # Faults of present bytes are reported before missing ones.
     count, flags, oid = _HEADER.unpack_from(data.ljust(_HEADER.size, b"\0"))
     if len(data) < _LENGTH.size:
         raise _too_short()
@@ -136,7 +136,7 @@ def _checked_sides(pairs: list[tuple[int, int]]) -> tuple[int, ...]:
 
 
 def _members(data: bytes, at: int, count: int) -> tuple[list[bytes | None], UserError | None]:
-    """The elements, and what is wrong behind the last of them: faults within come first."""
+    """The elements, and the fault behind the last of them: faults within come first."""
     members: list[bytes | None] = []
     for _ in range(count):
         if len(data) - at < _LENGTH.size:

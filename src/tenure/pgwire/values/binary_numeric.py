@@ -23,7 +23,7 @@ _SPECIAL = {0xC000: "NaN", 0xD000: "Infinity", 0xF000: "-Infinity"}
 _SIGNS = {text: sign for sign, text in _SPECIAL.items()}
 _SCALE_MASK = 0x3FFF
 _INFINITE_SCALE = 0x20
-"""What PostgreSQL happens to send with an infinity; nobody reads it."""
+"""The value that PostgreSQL happens to send with an infinity; clients ignore it."""
 _BASE, _BASE_DIGITS = 10_000, 4
 
 
@@ -58,7 +58,7 @@ def decode_numeric(data: bytes) -> Decimal:
 
 
 def expanded_digits(data: bytes) -> int:
-    """How many decimal digits the value has when it is written out: a few bytes can ask for 147,000."""
+    """The number of decimal digits of the value when it is written out: a few bytes can request 147,000."""
     if len(data) < _HEADER.size:
         return 0
     _, weight, _, scale = _HEADER.unpack_from(data)
@@ -79,7 +79,7 @@ def _digits(data: bytes, count: int) -> tuple[int, ...]:
 
 
 def _number(digits: tuple[int, ...], weight: int, scale: int, *, is_negative: bool) -> Decimal:
-    """Digits beyond the scale are cut off, as PostgreSQL does."""
+    """Digits beyond the scale are cut off, as in PostgreSQL."""
     figures = "".join([f"{digit:04d}" for digit in digits]).lstrip("0") or "0"
     exponent = _BASE_DIGITS * (weight - len(digits) + 1)
     number = EXACT.create_decimal(f"{'-' if is_negative else ''}{figures}e{exponent}")

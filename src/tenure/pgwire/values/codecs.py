@@ -3,10 +3,10 @@
     encode = encoder(type, TEXT)     once per column of a portal
     encode(value)                    once per value; NULL never gets here
 
-Text is what the types of `expr` parse and render; what is sent most goes a shorter way to the same
-bytes (`quick_text`). The text of timestamptz follows the session's time zone: whoever keeps encoders
-makes new ones when that changes. A type with modifiers, such as varchar(10), is held to
-them when it is read, as COPY needs it; parameters have none.
+Text is what the types of `expr` parse and render; the most frequent types take a shorter path to the same
+bytes (`quick_text`). The text of timestamptz follows the session's time zone: code that caches encoders makes
+new ones when that changes. A type with modifiers, such as varchar(10), is checked against them when it is
+read, as COPY needs it; parameters have none.
 
 Invariant (codec-exact): in either format, decoding what was encoded gives the value to the last digit,
 and PostgreSQL reads and writes the same bytes.
@@ -55,7 +55,7 @@ def encoder(type: Type, format: int, zone: tzinfo = UTC) -> Callable[[Datum], by
 
 
 def decoder(type: Type, format: int, zone: tzinfo = UTC) -> Callable[[bytes], Datum]:
-    """What it returns raises what PostgreSQL does: 22P02, 22P03, 22021, 08P01, or the type's own."""
+    """Raises PostgreSQL's errors: 22P02, 22P03, 22021, 08P01, or the type's own."""
     if format == TEXT:
         return _text_decoder(type, zone)
     _require_binary(format)

@@ -1,4 +1,4 @@
-"""The numbers by which PostgreSQL's clients know types.
+"""The oids by which PostgreSQL's clients identify types.
 
     built-in types      PostgreSQL's own oids, sizes and modifiers
     enum, id n          100_000 + n
@@ -29,11 +29,11 @@ NO_MODIFIER = -1
 _HEADER = 4
 """PostgreSQL counts a length word into the modifiers of strings and numeric."""
 _FULL_RANGE = 0x7FFF << 16
-"""Of an interval's modifier: all fields, from years to seconds."""
+"""In an interval's modifier: all fields, from years to seconds."""
 
 
 class TypeInfo(NamedTuple):
-    """As RowDescription tells it."""
+    """As RowDescription sends it."""
 
     oid: int
     size: int
@@ -62,7 +62,7 @@ _SIZES = {
     **{"date": 4, "time": 8, "timestamp": 8, "timestamptz": 8, "interval": 16, "uuid": 16, "void": 4},
     **{"unknown": -2, **dict.fromkeys(REGS, 4)},
 }
-"""Of those that are always as long; -1 is any length."""
+"""The sizes of types with a fixed length; -1 is any length."""
 _BUILT_IN = {name: _BuiltIn(oid, array, _SIZES.get(name, -1)) for name, (oid, array) in TYPE_OIDS.items()}
 _STAND_INS = {
     19: "text",
@@ -71,7 +71,7 @@ _STAND_INS = {
     2206: "text",
     2275: "text",
 }
-"""As what a parameter of such a type comes: name, cstring, regclass and regtype look like text."""
+"""The type of a parameter of such a type: name, cstring, regclass and regtype look like text."""
 
 
 def oid_of(type: Type) -> TypeInfo:
@@ -106,8 +106,8 @@ def _modifier(ref: TypeRef) -> int:
 
 
 def type_with_oid(oid: int, enum: EnumLookup | None = None) -> Type | None:
-    """Returns None where the statement must say the type: unspecified, unknown, or an enum that is
-    not looked up. Raises UndefinedObject (42704) if no type has this number.
+    """Returns None where the statement must determine the type: unspecified, unknown, or an enum that is not
+    looked up. Raises UndefinedObject (42704) if no type has this oid.
     """
     if oid in (UNSPECIFIED, UNKNOWN):
         return None

@@ -1,9 +1,9 @@
-"""Shorter ways to the same text, for what is sent most.
+"""Shorter paths to the same text, for the most frequent values.
 
-The types of `expr` parse and render everything. What is here takes the common shape of a value alone, and
-leaves the rest to them: thousands of digits, odd dates, and everything that is wrong.
+The types of `expr` parse and render everything. The functions here handle only the common shape of a value,
+and leave the rest to them: thousands of digits, odd dates, and all errors.
 
-Invariant (quick-text): a shorter way gives what the type's own `parse` and `render` give.
+Invariant (quick-text): a shorter path gives the result of the type's own `parse` and `render`.
 
 Walk: `pgwire.values.codecs` asks for these first.
 """
@@ -28,7 +28,7 @@ _INSTANT = re.compile(_DAY + rb"[ T]" + _CLOCK + rb"[+-](?:0\d|1[0-5])(?::[0-5]\
 
 
 def type_name(type: Type) -> str:
-    """By which it is found here: "" if it never is."""
+    """The name by which it is found here: "" if it never is."""
     if isinstance(type, ArrayOf):
         return ""
     return "enum" if isinstance(type, EnumOf) else type.ref.name

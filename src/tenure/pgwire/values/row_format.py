@@ -1,4 +1,4 @@
-"""How the rows of a result go out: made once for its columns and formats, used for every row.
+"""How the rows of a result are encoded: made once for its columns and formats, used for every row.
 
     RowDescription    names, types, formats
     DataRow           for each column its length and its bytes; -1 and nothing for NULL

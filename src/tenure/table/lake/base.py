@@ -3,9 +3,9 @@
     T >= F    the live files as they are
     T <  F    rows of live files with at <= T, and of past files with at <= T < until
 
-Of a key at most one revision is visible at a time, so the sources need only be merged by key.
+At most one revision of a key is visible at a time, so the sources need only be merged by key.
 
-Invariant (base-at): for every T, what a base shows of the keys flushed to it is what the store showed.
+Invariant (base-at): for every T, a base shows of the keys flushed to it what the store showed.
 
 Walk: `kv.bases` -> `LakeBase.get`, `.get_many` and `.page` -> `lake.groups`.
 """
@@ -24,11 +24,11 @@ from tenure.table.lake.groups import DecodedGroup, DecodedGroups
 from tenure.table.lake.manifests import File, Manifest
 
 CHUNK_ROWS = 256
-"""Rows that are turned into stored values at once: a page asks for some, and seldom for a whole group."""
+"""Rows that are converted to stored values at once: a page needs some, and seldom a whole group."""
 
 
 class PageRequest(NamedTuple):
-    """What a page is asked for."""
+    """The options of a page."""
 
     lo: bytes
     hi: bytes | None
@@ -50,7 +50,7 @@ class LakeBase:
         return f"{len(self.manifest.live)} files, {self.manifest.rows} rows"
 
     def rows_within(self, span: Span) -> int:
-        """So many at least."""
+        """A lower bound."""
         lo, hi = span.lo[HEAD_BYTES:], self._end(span.hi)
         return sum(self._rows_of(file, lo, hi) for file in self._live_within(lo, hi))
 
@@ -71,7 +71,7 @@ class LakeBase:
         return found
 
     def get_many(self, keys: Sequence[bytes], at: Timestamp) -> dict[bytes, bytes]:
-        """In the order of the keys, so that each group is read once even if the cache is full."""
+        """In key order, so that each group is read once even if the cache is full."""
         found: dict[bytes, bytes] = {}
         suffixes = sorted({key[HEAD_BYTES:] for key in keys})
         for (file, number), wanted in groupby(suffixes, self._live_group):
@@ -84,7 +84,7 @@ class LakeBase:
         return {self._head + suffix: value for suffix, value in found.items()}
 
     def _live_group(self, key: bytes) -> tuple[File | None, int]:
-        """The file and the group of it that may have a key; of a key, live files have one row at most."""
+        """The file and the group of it that may have a key; live files have at most one row of a key."""
         file = self._live_file(key)
         return (None, 0) if file is None else (file, self.groups.last_place(file, key))
 
@@ -160,7 +160,7 @@ class LakeBase:
                 yield from self._visible(group, first, end, asked)
 
     def _slices(self, file: File, asked: PageRequest) -> Iterator[tuple[DecodedGroup, int, int]]:
-        """Parts of groups, in order, that lie between two keys."""
+        """Slices of groups, in order, that lie between two keys."""
         firsts = self.groups.footer(file).firsts
         start = self.groups.place(file, asked.lo)
         stop = len(firsts) if asked.hi is None else bisect_left(firsts, asked.hi)
@@ -170,7 +170,7 @@ class LakeBase:
             first = group.seek(asked.lo)
             end = len(group) if asked.hi is None else group.seek(asked.hi)
             if asked.reverse:
-                # From the end, so that the last rows come first and few are made in vain.
+                # From the end, so that the last rows come first and few are decoded in vain.
                 for cut in range(end, first, -asked.chunk_rows):
                     yield group, max(first, cut - asked.chunk_rows), cut
             else:

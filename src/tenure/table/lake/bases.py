@@ -1,9 +1,9 @@
-"""The bases that a node knows: the newest manifest of each index, as far as it has heard.
+"""The bases that a node knows: the newest manifest of each index that it has read.
 
-A node follows the manifests. What it has not heard of yet does no harm: a read whose rows have left
-the store meanwhile is told so by the cleaned mark, and asks the store for the newest manifest itself.
+A node follows the manifests. An outdated manifest does no harm: a read whose rows have moved to the lake
+meanwhile sees that by the cleaned mark, and reads the newest manifest from the store itself.
 
-Walk: `composition.table_layer` hands one to the store and runs `follow` in a loop; `kv.bases` asks `of` and
+Walk: `composition.table_layer` hands one to the store and runs `follow` in a loop; `kv.bases` calls `of` and
 `newer`.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tenure.table.lake.groups import DecodedGroups
 
 SPACING_SECONDS = 0.1
-"""Between two looks for new manifests: an older one does as well for a while."""
+"""The time between two looks for new manifests: an older one works as well for a while."""
 
 
 class LakeBases:
@@ -41,7 +41,7 @@ class LakeBases:
         self._lock = store.env.lock()
         self._known: dict[bytes, LakeBase] = {}
         self.far_tables: set[int] = set()
-        """Those with a base in an object store: reading a row of one may take seconds."""
+        """Indexes with a base in an object store: reading a row of one may take seconds."""
         self._follower = Follower(
             store, [manifests.span], self._load, self._apply, spacing_seconds=SPACING_SECONDS
         )
@@ -55,7 +55,7 @@ class LakeBases:
         return CheckedFiles(self.files, damage_in(self._store))
 
     def load(self) -> None:
-        """Takes in all manifests there are; from then on `follow` hears of changes."""
+        """Reads all manifests; from then on `follow` applies changes."""
         self._follower.load()
 
     def _load(self, snapshot: Snapshot) -> None:
@@ -65,7 +65,7 @@ class LakeBases:
                 del self._known[head]  # one that is newer than the snapshot comes again with the next changes
 
     def follow(self) -> float:
-        """Waits for news, takes them in: a step for a loop."""
+        """Waits for changes and applies them: a step for a loop."""
         self._follower.step()
         return 0.0
 

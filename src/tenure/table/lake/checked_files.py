@@ -1,19 +1,20 @@
-"""Files of the lake, read with their checksums: what was not written comes back as an error, never as rows.
+"""Files of the lake, read with their checksums: damaged bytes are reported as an error, never returned as
+rows.
 
     manifest ──► size and checksum of the tail ──► sums of chunks ──► bytes that are decoded
 
-A chunk is checked when it is first read. What was checked is remembered for as long as the process remembers
-the file's footer, so reading it again costs nothing more. A reader that opens files by other means (DuckDB)
-has the columns that it will read checked before. A merge begins with a `CheckedFiles` of its own, which
-remembers nothing: its bytes are checked on their way into the decoder, even if they were read before.
+A chunk is checked when it is first read. The result is kept for as long as the process keeps the file's
+footer, so reading it again costs nothing more. A reader that opens files by other means (DuckDB) has its
+columns checked beforehand. A merge begins with a `CheckedFiles` of its own, without results: its bytes are
+checked on their way into the decoder, even if they were read before.
 
 Files of earlier versions have a checksum of the whole only. They are read and checked whole; the sums of
-their chunks are then known, too, and serve as above.
+their chunks are then computed, and used as above.
 
 A file that is missing or damaged is an error only if the newest manifest names it: otherwise the reader's
 manifest is old, and it starts over. `damage` decides that.
 
-Invariant (checked): no byte of a file is decoded before it was compared with what the manifest says.
+Invariant (checked): no byte of a file is decoded before it was compared with the manifest.
 
 Walk: `lake.groups`, `lake.scanning` and `pipeline.merge_tasks` read rows here; `table.columnar` calls `check`
 for DuckDB.
@@ -39,13 +40,13 @@ FOOTERS_MAX = 10_000
 
 GAP_BYTES = 128 << 10
 READ_BYTES = 8 << 20
-"""Chunks that are checked and not decoded are read together if no more than so much lies between them, up to
-so much at once: that is cheaper than many small reads, above all of an object store.
+"""Chunks that are only checked are read together if no more than so much lies between them, up to so much at
+once: that is cheaper than many small reads, above all of an object store.
 """
 
 
 class Chunk(NamedTuple):
-    """Which part of a file is damaged."""
+    """The damaged part of a file."""
 
     column: str
     group: int
@@ -53,7 +54,7 @@ class Chunk(NamedTuple):
 
 class Damage(Protocol):
     def __call__(self, file: File, wrong: str, chunk: Chunk | None = None) -> TenureError:
-        """What is to be raised: that a file is damaged, or that the reader has to start over."""
+        """The error to raise: the file is damaged, or the reader has to start over."""
         ...
 
 
@@ -62,9 +63,9 @@ class _CheckedFile(NamedTuple):
 
     footer: Footer
     is_checked: bytearray
-    """By the number of a chunk."""
+    """By chunk number."""
     columns: set[str]
-    """All of whose chunks were checked."""
+    """The columns all of whose chunks were checked."""
 
     def are_checked(self, numbers: Iterable[int]) -> bool:
         return all(self.is_checked[number] for number in numbers)
@@ -90,7 +91,7 @@ class CheckedFiles:
                 with self._opened(file) as source:
                     return _decoded(source, checked.footer, groups, columns)
             except (pa.ArrowException, InputOutput):
-                # It was right once and is not any more: what is wrong is said by checking it again.
+                # It was right once and is not any more: checking it again reports the fault.
                 self.forget(file)
                 checked = self._look_at(file)
         with self._opened(file) as source:
@@ -101,7 +102,7 @@ class CheckedFiles:
         return rows
 
     def check(self, file: File, columns: Iterable[str], proceed: Callable[[], None] = lambda: None) -> None:
-        """Sees that all of some columns is what was written; `proceed` is called between reads."""
+        """Checks all chunks of some columns; `proceed` is called between reads."""
         checked = self._look_at(file)
         unchecked = [name for name in columns if name not in checked.columns]
         if not unchecked:
@@ -117,7 +118,7 @@ class CheckedFiles:
         checked.columns.update(unchecked)
 
     def forget(self, file: File | None = None) -> None:
-        """What is known of a file, or of all."""
+        """Drops the results for a file, or for all."""
         if file is None:
             self._files_by_name.clear()
         else:
@@ -158,7 +159,7 @@ class CheckedFiles:
         return footer_of(file.name, metadata, chunks)
 
     def _read_older(self, file: File, source: pa.NativeFile) -> Footer:
-        """Of a file without sums of its own: all of it is read."""
+        """Reads the whole of a file without sums of its own."""
         data = source.read_buffer(file.size)
         if not has_checksum(data, file.checksum):
             raise self._damage(file, "has other bytes than were written")
@@ -180,7 +181,7 @@ class CheckedFiles:
 
 
 class _CheckingSource:
-    """A file as Arrow reads it: chunks are compared with their sums on the way."""
+    """A file for Arrow's reader: chunks are compared with their sums on the way."""
 
     closed = False
 
@@ -201,7 +202,7 @@ class _CheckingSource:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _piece(self, end: int) -> Buffer:
-        """From here on, up to the end of a chunk: Arrow asks for whole ones."""
+        """From the position up to the end of a chunk: Arrow requests whole ones."""
         chunks = self._chunks
         number = chunks.at(self._position)
         start, size = chunks.starts[number], chunks.sizes[number]

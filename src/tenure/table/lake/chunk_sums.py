@@ -1,17 +1,17 @@
-"""Checksums of column chunks: which bytes of a file each one covers, and where they are kept.
+"""Checksums of column chunks: which bytes of a file each one covers, and where they are stored.
 
     PAR1 │ group 0: key at c1 .. │ group 1: key at c1 .. │ ... │ sums │ footer │ its length │ PAR1
            └ a chunk ┘                                         └───────────── tail ─────────────┘
 
-A column chunk is what a file has of one column in one row group. Its checksum covers every byte of it: page
-headers, dictionary, levels and values. Four bytes a chunk stand between the last chunk and the footer, where
+A column chunk is a file's data of one column in one row group. Its checksum covers every byte of it: page
+headers, dictionary, levels and values. Four bytes a chunk lie between the last chunk and the footer, where
 Parquet allows anything. The manifest has the length and the checksum of the tail. So a reader that trusts the
-manifest can trust the tail, and then every chunk that has the sum that the tail says.
+manifest can trust the tail, and then every chunk whose sum is in the tail.
 
-The sum is a CRC-32: it finds every change of up to 32 bits in a row, and computing it takes a quarter of a
-second per gigabyte. It does not protect against somebody who means to deceive.
+The sum is a CRC-32: it finds every change of up to 32 consecutive bits, and computing it takes a quarter of a
+second per gigabyte. It does not protect against deliberate changes.
 
-Parquet's own checksums of pages would not do: they do not cover page headers, and DuckDB does not verify
+Parquet's own checksums of pages are not enough: they do not cover page headers, and DuckDB does not verify
 them.
 
 Walk: `lake.format` writes with `with_sums`; `lake.checked_files` reads with `chunks_of`.
@@ -46,13 +46,13 @@ class Chunks(NamedTuple):
     sums: Sequence[int]
 
     def numbers(self, groups: Iterable[int], columns: Iterable[str] | None) -> list[int]:
-        """Those of some groups and columns; without `columns` of all that there are."""
+        """The chunks of some groups and columns; without `columns` of all."""
         width = len(self.columns)
         wanted = range(width) if columns is None else _places(self.columns, columns)
         return [group * width + place for group in groups for place in wanted]
 
     def at(self, position: int) -> int:
-        """Which one has a byte of the file."""
+        """The chunk that contains a byte of the file."""
         return bisect_right(self.starts, position) - 1
 
     def name(self, number: int) -> tuple[str, int]:
@@ -86,7 +86,7 @@ def with_sums(data: Buffer) -> Summed:
 
 
 def chunks_of(metadata: pq.FileMetaData, tail: Buffer) -> Chunks | None:
-    """What the tail of a file says of its chunks; None if it has no room for all of them."""
+    """The chunks according to the tail of a file; None if the tail has no room for all sums."""
     count = metadata.num_row_groups * metadata.num_columns
     if len(tail) != count * SUM_BYTES + metadata.serialized_size + FOOTER_END_BYTES:
         return None
@@ -94,7 +94,7 @@ def chunks_of(metadata: pq.FileMetaData, tail: Buffer) -> Chunks | None:
 
 
 def chunks_in(metadata: pq.FileMetaData, data: Buffer) -> Chunks:
-    """Of a whole file that is known to be what was written, but has no sums of its own."""
+    """The chunks of a whole file that was checked, but has no sums of its own."""
     view = memoryview(data)
     return _chunks(metadata, [sum_of(view[start : start + size]) for start, size in _bounds(metadata)])
 

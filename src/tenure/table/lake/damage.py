@@ -1,12 +1,12 @@
-"""What is said of a file of the lake that is damaged or missing, and of what is left.
+"""Errors for damaged or missing files of the lake, with what is left of the index.
 
     the newest manifest names it     CorruptData: table, index and file; what the store and other files have
     it does not, or there is none    BaseMoved: the reader's manifest is old, and it begins anew
 
-Nothing is repaired, and nothing is remembered: once the right file is back, it is read.
+Nothing is repaired, and no result is kept: once the right file is back, it is read.
 
 Walk: `table.lake.bases`, `pipeline.merge_tasks` and `pipeline.remote_handles` hand `damage_in` to the
-`lake.checked_files` they open, which raise what it returns.
+`lake.checked_files` they open, which raise its error.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from tenure.table.lake.file_names import index_of
 from tenure.table.lake.manifests import File, Manifest, Manifests
 
 NAMES_MAX = 5
-"""Of files that are told by name."""
+"""How many files are named."""
 
 DAMAGED_HINT = (
     "Put the file back as it was, from a copy of the lake of this store. The rest of the table can be read "
@@ -35,7 +35,7 @@ MISSING_HINT = f"Is this the lake that belongs to the store? See --lake. If it i
 
 
 def damage_in(store: Store) -> Damage:
-    """Judges files of this store's lake."""
+    """Makes the errors for files of this store's lake."""
 
     def damage(file: File, wrong: str, chunk: Chunk | None = None) -> TenureError:
         return _judged(store, file, wrong, chunk)

@@ -1,8 +1,8 @@
-"""Names of the lake's files: whose they are can be told from them.
+"""Names of the lake's files: they contain the tenant, the table and the index.
 
     <tenant>/<table>/<index>/<attempt>-live-<number>.parquet
 
-Walk: tasks that write a base name their files by `stem_of`; `lake.damage` asks `index_of`.
+Walk: tasks that write a base name their files by `stem_of`; `lake.damage` calls `index_of`.
 """
 
 import re
@@ -11,7 +11,7 @@ _NAME = re.compile(r"\d+/(\d+)/(\d+)/[^/]+")
 
 
 def stem_of(tenant: int, table: int, index: int, attempt: str) -> str:
-    """What the names of files begin with that an attempt of a task writes."""
+    """The common prefix of the files that an attempt of a task writes."""
     return f"{tenant}/{table}/{index}/{attempt}"
 
 

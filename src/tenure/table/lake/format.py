@@ -1,20 +1,20 @@
-"""What is in a file of the lake, and how one is written.
+"""The content of a lake file, and how one is written.
 
     key      the key without its head, order-preserving; rows are sorted by it (of one key: by time)
     at       when the row was written; NULL if that is when the file was published
     until    of a past file: when it was replaced or deleted; NULL likewise
     c<id>    the columns of rows, by column id, in the Arrow types of `table.arrow`
-    rest     packed values by column id that have no place above: of columns that the shape does not
-             have, and what Arrow cannot hold; mostly nothing
-    value    of an entry of a secondary index, instead of columns: as in the store
+    rest     packed values by column id that have no column above: of columns that the shape does not
+             have, and values that Arrow cannot represent; mostly nothing
+    value    for an entry of a secondary index, instead of columns: as in the store
 
-Columns are known by id, so a rename costs nothing, a dropped column is simply not asked for, and one that
-was added later reads as its `filled` value.
+Columns are identified by id, so a rename costs nothing, a dropped column is simply not read, and one that was
+added later reads as its `filled` value.
 
 The footer has the first key of each row group; so a lookup reads one group. Groups are small: a point
 lookup decodes one, and scans lose nothing. Before it stand the checksums of all chunks (`lake.chunk_sums`).
 
-Invariant (file-exact): what `entries` gives back reads, by any version of the table, as what was stored.
+Invariant (file-exact): the result of `entries` reads, by any version of the table, as the stored value did.
 
 Walk: merges call `write`; `lake.checked_files` reads files with `footer_of`; `lake.groups` turns rows back
 into stored values by `entries`.
@@ -46,18 +46,19 @@ KEY, AT, UNTIL, REST, VALUE = "key", "at", "until", "rest", "value"
 
 GROUP_ROWS = 8_192
 FILE_ROWS = 1 << 20
-"""A file has at most so many rows: a task holds one in memory, and a merge rewrites no more than it must."""
+"""The most rows of a file: a task holds one in memory, and a merge rewrites no more than it must."""
 
 FORMAT = b"1"
 _FORMAT, _GROUPS = b"tenure.format", b"tenure.groups"
 COMPRESSION = "snappy"
 DICTIONARY_BYTES = 16 << 10
-"""Of a row group's column. One that has more different values is written without: with a dictionary, writing
-rows with an unlike text, number and time each took 1.4 to 2 times the CPU and a sixth more space.
+"""Distinct values of a row group's column. One that has more is written without a dictionary: with one,
+writing rows with a distinct text, number and time each took 1.4 to 2 times the CPU and a sixth more space.
 """
 COMPRESSED_MAX = 0.75
-"""Of a column's bytes. One that compression would leave more of is not compressed: with hashes as texts and
-times in no order, writing took half as much CPU again for a seventh of the space. They are read faster.
+"""The fraction of a column's bytes that compression may leave. Above it the column is not compressed: with
+hashes as texts and times in no order, compression took half as much CPU again for a seventh of the space.
+Uncompressed columns are read faster.
 """
 OLDER_CHECKSUM_BYTES = 16
 
@@ -67,7 +68,7 @@ def name_of(column: int) -> str:
 
 
 def shape_of(layout: Layout, index: int) -> FileShape:
-    """What files of an index look like as of a version: columns that are public; all else is in `rest`."""
+    """The shape of an index's files as of a version: columns that are public; all else is in `rest`."""
     keyed = layout.indexes[index]
     if not keyed.is_primary:
         return FileShape((), is_entries=True)
@@ -81,7 +82,7 @@ def column_type(ref: TypeRef) -> pa.DataType:
 
 
 def _unnamed(ref: TypeRef) -> TypeRef:
-    """An array of an enum is opaque: what its members are called does not matter here."""
+    """An array of an enum is opaque: the names of its members do not matter here."""
     return TypeRef("text", is_array=True) if ref.enum else ref
 
 
@@ -97,7 +98,7 @@ def schema_of(shape: FileShape, *, is_past: bool = False) -> pa.Schema:
 
 
 def write(files: Files, name: str, shape: FileShape, table: Rows) -> Written:
-    """Writes rows, sorted by key, as one file that is there when this returns."""
+    """Writes rows, sorted by key, as one file that exists when this returns."""
     keys = table.column(KEY)
     firsts = [keys[row].as_py() for row in range(0, len(keys), GROUP_ROWS)]
     described = table.replace_schema_metadata({_FORMAT: FORMAT, _GROUPS: pack(firsts)})
@@ -129,7 +130,7 @@ def _parquet(table: Rows, dictionaries: Sequence[str], compression: str | dict[s
 
 
 def _compressions(table: Rows, dictionaries: Sequence[str]) -> str | dict[str, str]:
-    """By column, as its first row group shows: one that hardly becomes smaller stays as it is."""
+    """By column, judged by its first row group: one that hardly shrinks is not compressed."""
     if len(table) <= GROUP_ROWS:
         return COMPRESSION
     sample = _parquet(table.slice(0, GROUP_ROWS), dictionaries, COMPRESSION)
@@ -144,13 +145,13 @@ def _compressions(table: Rows, dictionaries: Sequence[str]) -> str | dict[str, s
 
 
 def _repeats(table: Rows, name: str) -> bool:
-    """Whether values come again, as far as the first rows show: else a dictionary only costs time."""
+    """Whether values repeat, judged by the first rows: else a dictionary only costs time."""
     some = table.column(name).slice(0, GROUP_ROWS)
     return bool(2 * pc.count_distinct(some).as_py() <= len(some))
 
 
 def _times(table: Rows) -> tuple[Timestamp, Timestamp, Timestamp]:
-    """What rows without a time have, the first time at which one is visible, and the last."""
+    """The time of rows without one, and the first and last times at which a row is visible."""
     at = table.column(AT)
     until = table.column(UNTIL) if UNTIL in table.column_names else pa.chunked_array([[0]], pa.int64())
     is_published = at.null_count or until.null_count
@@ -189,13 +190,13 @@ def _odd(table: Rows, shape: FileShape) -> tuple[int, ...]:
 
 
 class Footer(NamedTuple):
-    """What is known of a file without reading its rows."""
+    """The data of a file without its rows."""
 
     metadata: Any
     firsts: Sequence[bytes]
     """The first key of each row group."""
     starts: Sequence[int]
-    """Which row of the file that is."""
+    """The number of that row in the file."""
     chunks: Chunks
 
 
@@ -216,7 +217,7 @@ def footer_of(name: str, metadata: pq.FileMetaData, chunks: Chunks) -> Footer:
 
 
 def entries(shape: FileShape, rows: Rows) -> list[bytes]:
-    """The values of rows as they would stand in the store."""
+    """The values of rows as they would be in the store."""
     if shape.is_entries:
         values: list[bytes] = rows.column(VALUE).to_pylist()
         return values

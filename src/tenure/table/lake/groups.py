@@ -1,10 +1,10 @@
-"""Row groups of files, decoded and kept for a while: what lookups by key read.
+"""Row groups of files, decoded and cached: lookups by key read these.
 
-A group is found by its file's footer, which has the first key of each; it is read whole, and the ones used
-last are kept, up to so many bytes. Keys are compared where they lie in the Arrow array: some fourteen steps
-for a group, no copy.
+A group is found by its file's footer, which has the first key of each. It is read whole, and the most
+recently used ones are kept, up to a number of bytes. Keys are compared in place in the Arrow array: some
+fourteen steps for a group, no copy.
 
-    run of a key     a past file has several revisions of one key, in a row; they may go on in the next group
+    run of a key     a past file has several consecutive revisions of a key, also across groups
 
 Walk: `lake.base` -> `DecodedGroups.group` -> `lake.checked_files`.
 """
@@ -26,10 +26,12 @@ from tenure.table.lake.format import AT, KEY, UNTIL, Footer, entries
 from tenure.table.lake.manifests import File, FileShape
 
 ARRAY_KEY_BYTES_MAX = 48
-"""Keys that are at most so long are held as an array that numpy can seek in, as wide as the longest."""
+"""Keys of at most this length are held as an array that numpy can search, as wide as the longest."""
 
 SOUGHT_KEYS_MAX = 3
-"""So many keys of a group are sought one by one; for more, comparing all keys of the group costs less."""
+"""So many keys of a group are searched for one by one; for more, comparing all keys of the group costs
+less.
+"""
 
 
 class DecodedGroup(NamedTuple):
@@ -79,7 +81,7 @@ class DecodedGroup(NamedTuple):
         return self.until is None or at < (self.until[row].as_py() or published_at)
 
     def values(self, first: int, end: int) -> list[bytes]:
-        """As the store would have them."""
+        """The values as the store would have them."""
         return entries(self.shape, self.rows.slice(first, end - first))
 
     def values_at(self, rows: list[int]) -> dict[bytes, bytes]:
@@ -98,16 +100,16 @@ class DecodedGroups:
         self._lock = env.lock()
         self._bytes_max = bytes_max
         self._groups: dict[tuple[str, int], DecodedGroup] = {}
-        """The one used last comes last."""
+        """The most recently used one is last."""
         self._keys: dict[tuple[str, int], Any] = {}
-        """Keys alone, of groups that only these were wanted of: they go before groups do."""
+        """Keys alone, of groups of which only these were read: they are evicted before groups."""
         self.held_bytes = 0
 
     def footer(self, file: File) -> Footer:
         return self.files.footer(file)
 
     def place(self, file: File, key: bytes) -> int:
-        """The first group that may have a key: of equal ones, those before the last may have some, too."""
+        """The first group that may have a key: with duplicates, groups before the last may have some, too."""
         firsts = self.footer(file).firsts
         number = self.last_place(file, key)
         while number > 0 and firsts[number] == key:
@@ -136,7 +138,7 @@ class DecodedGroups:
     def keys(self, file: File, numbers: Sequence[int]) -> list[HeldKeys]:
         """The keys of some groups; those not held are read at once, and nothing else of the file.
 
-        Of numpy where none is long: what is sought there is found ten times as fast.
+        As numpy arrays where none is long: searching there is ten times as fast.
         """
         with self._lock:
             held = {number: self._keys.get((file.name, number)) for number in numbers}
@@ -160,7 +162,7 @@ class DecodedGroups:
             self._evict()
 
     def forget(self) -> None:
-        """All that is held."""
+        """Drops all that is held."""
         with self._lock:
             self._groups.clear()
             self._keys.clear()
@@ -189,7 +191,7 @@ def _group(file: File, shape: FileShape, rows: Rows) -> DecodedGroup:
 
 
 def _copied(keys: Keys) -> HeldKeys:
-    """Without the rest of what it was cut from."""
+    """A copy that does not keep the array alive from which it was cut."""
     widest = pc.max(pc.binary_length(keys)).as_py()
     if not widest or widest > ARRAY_KEY_BYTES_MAX:
         return keys.take(pa.array(range(len(keys)), pa.int32()))

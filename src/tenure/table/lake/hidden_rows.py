@@ -1,15 +1,15 @@
-"""Hidden rows: where in a base's files the keys lie that have changed since, a bitmap for each file.
+"""Hidden rows: positions in a base's files of keys that have changed since, as a bitmap for each file.
 
     delta    k2 changed at 20, k7 gone at 30
     file     k1 k2 k3 | k6 k7 k8         positions 1 and 4, hidden from 20 and from 30 on
     at 25    010000                      at 35    010010
 
 A file's bitmap goes with the scan of it, so nothing else need be compared there. It is extended as the delta
-grows: what new revisions cost is a search for their keys, in the row groups where they may be.
+grows: new revisions cost a search for their keys, in the row groups where they may be.
 
-What is held is never changed in place: readers go on with what they got.
+The bitmaps are never changed in place: readers keep theirs.
 
-Invariant (hidden-exact): of the rows of a file exactly those are hidden whose key has a revision since.
+Invariant (hidden-exact): exactly those rows of a file are hidden whose key has a revision since.
 
 Walk: `table.columnar` extends a `HiddenRows` by revisions -> `located` -> `lake.groups`; scans get `bits`.
 """
@@ -29,19 +29,19 @@ from tenure.table.lake.groups import ARRAY_KEY_BYTES_MAX, DecodedGroups
 from tenure.table.lake.manifests import File
 
 FEW = 64
-"""Of keys that numpy cannot hold, fewer than one for so many rows of a group are sought one by one: that
-takes less than all rows do.
+"""Of keys that numpy cannot hold, fewer than one for so many rows of a group are searched for one by one:
+that takes less time than comparing all rows.
 """
 
 
 class HiddenFileRows(NamedTuple):
-    """Of one file."""
+    """The hidden rows of one file."""
 
     bits: Bytes
-    """All that are hidden by now, the first row's bit foremost."""
+    """All that are hidden by now, the first row's bit first."""
     positions: tuple[Int64s, ...]
     at: tuple[Int64s, ...]
-    """Which, and from when on, in the order in which they came."""
+    """The rows and the times from which they are hidden, in the order of arrival."""
     last_at: Timestamp
 
     @property
@@ -58,7 +58,7 @@ class HiddenFileRows(NamedTuple):
 
 
 class HiddenRows(NamedTuple):
-    """Of all files of a base, by name; those that are not named hide nothing."""
+    """The hidden rows of all files of a base, by name; files that are not named have none."""
 
     files: Mapping[str, HiddenFileRows] = {}
 
@@ -69,7 +69,7 @@ class HiddenRows(NamedTuple):
     def with_revisions(
         self, groups: DecodedGroups, files: Sequence[File], revisions: Sequence[Revision]
     ) -> "HiddenRows":
-        """With the keys of revisions that are newer than all before them; in the order of time."""
+        """With the keys of revisions that are newer than all before them; in time order."""
         firsts: dict[bytes, Timestamp] = {}
         for key, at, _ in revisions:
             firsts.setdefault(key, at)
@@ -87,7 +87,7 @@ class HiddenRows(NamedTuple):
 
 
 def hidden_at(hidings: Iterable[HiddenRows], file: File, at: Timestamp) -> bytes | None:
-    """A bitmap of the rows of a file that one of them hides; None if all are to be seen."""
+    """A bitmap of the rows of a file that one of them hides; None if all are visible."""
     found = [hiding.files[file.name].bits_at(at) for hiding in hidings if file.name in hiding.files]
     bits = np.bitwise_or.reduce(found) if found else None
     return None if bits is None or not bits.any() else bits.tobytes()
@@ -109,9 +109,9 @@ def _extended(known: HiddenFileRows | None, file: File, positions: Int64s, at: I
 def located(
     groups: DecodedGroups, files: Iterable[File], keys: Sequence[bytes]
 ) -> Iterator[tuple[File, Int64s, Int64s]]:
-    """The rows of files that have one of these keys, which are sorted: their positions, and which keys."""
-    # One too long for an array, or cut to the width of one, is none of those that are in it: no key is the
-    # beginning of another.
+    """The rows of files that have one of these sorted keys: their positions, and which keys."""
+    # A key too long for an array, or cut to the width of one, equals none of those in it: no key is a prefix
+    # of another.
     sought = np.array([key[: ARRAY_KEY_BYTES_MAX + 1] for key in keys], dtype=np.bytes_)
     for file in files:
         first, end = bisect_left(keys, file.first), bisect_right(keys, file.last)
@@ -126,7 +126,7 @@ def located(
 
 
 def _spread(firsts: Int64s, counts: Int64s, which: Int64s) -> tuple[Int64s, Int64s]:
-    """All rows of runs: a key may be there several times in a row."""
+    """All rows of runs: a key may have several consecutive rows."""
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.repeat(firsts, counts) + within, np.repeat(which, counts)
 
@@ -136,7 +136,7 @@ Runs: TypeAlias = tuple[Int64s, Int64s, Int64s]
 
 
 def _searched(rows: KeyArray, keys: KeyArray) -> Runs:
-    keys = keys.astype(rows.dtype)  # else numpy would make all rows as wide as the widest key that is sought
+    keys = keys.astype(rows.dtype)  # else numpy would widen all rows to the longest key that is searched for
     found = rows.searchsorted(keys)
     return found, rows.searchsorted(keys, "right") - found, np.arange(len(keys))
 
@@ -147,14 +147,14 @@ def _sought(rows: Keys, keys: Sequence[bytes]) -> Runs:
 
 
 def _many(rows: Keys, keys: Sequence[bytes]) -> tuple[Int64s, Int64s]:
-    """The places in a group whose key is one of these, and which: by a look at every row."""
+    """The positions in a group whose key is one of these, and which: by comparing every row."""
     places = pc.index_in(rows, value_set=pa.array(keys, pa.binary()))
     found = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
     return found, places.drop_null().to_numpy().astype(np.int64)
 
 
 def _few(rows: Keys, keys: Sequence[bytes]) -> tuple[Int64s, Int64s]:
-    """The same, by a search for each key: a key may be there several times in a row."""
+    """The same, by a search for each key: a key may have several consecutive rows."""
     found, places = [], []
     for place, key in enumerate(keys):
         row = bisect_left(rows, key, key=_plain)
@@ -173,13 +173,13 @@ def _plain(key: pa.Scalar) -> bytes:
 def _within(
     groups: DecodedGroups, file: File, keys: Sequence[bytes], first: int, end: int
 ) -> Iterator[tuple[int, HeldKeys, int, int]]:
-    """The row groups that keys may be in: where each starts, its keys, and which of ours those are."""
+    """The row groups that keys may be in: where each starts, its keys, and which of the searched keys."""
     footer = groups.footer(file)
     wanted = []
     for number, (least, start) in enumerate(zip(footer.firsts, footer.starts, strict=True)):
         beyond = footer.firsts[number + 1] if number + 1 < len(footer.firsts) else None
         lo = bisect_left(keys, least, first, end)
-        # A key with several revisions may go on in the next group: there it is the first.
+        # A key with several revisions may continue in the next group: there it is the first.
         hi = end if beyond is None else bisect_right(keys, beyond, first, end)
         if lo < hi:
             wanted.append((number, start, lo, hi))

@@ -1,16 +1,16 @@
-"""A store and its lake carry one id, so that neither is taken for another's.
+"""A store and its lake carry one id, so that neither is mistaken for another's.
 
     store   one record    id, where the lake is, where the store was, BEGUN or SETTLED
     lake    one file      identity/<id>.json, and no other beside it
 
-To a foreign store every file of a lake looks like a stray, and it would delete them. So nobody uses a lake
-whose id is not the store's, and the id is asked for again before anything is deleted, in the lake or, because
-the lake has it, from the store.
+To a foreign store every file of a lake looks like a stray, and it would delete them. So a node refuses a lake
+whose id is not the store's, and checks the id again before anything is deleted, in the lake or, after a
+flush, from the store.
 
 Ids alone do not tell a copy from the original. So the record also has the lake's location, which a copy of
 the lake does not have, and the store's origin, which a copy of the store does not have. Where the lake lies
-below the directory of the store's file, both are kept relative to it: a directory that was moved as a whole
-is still right.
+below the directory of the store's file, both are relative to it: a directory that was moved as a whole is
+still accepted.
 
 Invariant (lake-id): nothing is deleted from a lake whose id is not the store's.
 
@@ -33,7 +33,7 @@ from tenure.storage.files import Files
 DIRECTORY = "identity"
 SUFFIX = ".json"
 BESIDE = "beside:"
-"""Before a location that counts from the directory of the store's file."""
+"""The prefix of a location that is relative to the directory of the store's file."""
 
 NAMES_SHOWN = 3
 USE_LAKE = "run `tenure store use-lake` with this --store and --lake"
@@ -41,20 +41,22 @@ USE_LAKE = "run `tenure store use-lake` with this --store and --lake"
 
 class Stage(Enum):
     BEGUN = "begun"
-    """The id is chosen; the lake may not have it yet. The next process to open it goes on from here."""
+    """The id is chosen; the lake may not have it yet. The next process to open the lake continues from
+    here.
+    """
     SETTLED = "settled"
 
 
 class StoreLake(Record, frozen=True):
-    """Which lake is the store's."""
+    """The lake that belongs to the store."""
 
     id: str
     location: str
     origins: tuple[str, ...]
-    """Of the store: one of them is enough to know it again, a copy has neither."""
+    """Origins of the store: one of them is enough to recognize it, a copy has neither."""
     stage: Stage
     former: tuple[str, ...] = ()
-    """While it is BEGUN: ids that the same lake may still have, and that go."""
+    """While it is BEGUN: ids that the same lake may still have, and that are removed."""
 
 
 def store_lakes(keyspace: Keyspace) -> Records[StoreLake]:
@@ -114,7 +116,7 @@ def foreign(files: Files) -> WrongLake:
 
 
 def lake_ids(files: Files) -> list[str]:
-    """The ids that a lake has: one, if all is well."""
+    """The ids in a lake: one, in the normal case."""
     return [name.removesuffix(SUFFIX) for name in files.names_in(DIRECTORY)]
 
 
@@ -126,7 +128,7 @@ def id_file(id: str) -> str:
 
 
 def location_of(address: str, origin: StoreOrigin) -> str:
-    """How the store remembers where its lake is: the same text whenever it is the same place."""
+    """The stored location of the lake: the same text whenever it is the same place."""
     if not address.startswith("file://"):
         return _without_region(address)
     root, home = unquote(address.removeprefix("file://")), os.path.dirname(origin.path)
@@ -136,7 +138,7 @@ def location_of(address: str, origin: StoreOrigin) -> str:
 
 
 def _without_region(address: str) -> str:
-    """A bucket is the same whether its region was said or not."""
+    """A bucket is the same with and without its region."""
     place, _, query = address.partition("?")
     kept = [(name, value) for name, value in parse_qsl(query) if name != "AWS_REGION"]
     return f"{place}?{urlencode(kept)}" if kept else place
@@ -148,7 +150,7 @@ def origins_of(origin: StoreOrigin, location: str) -> tuple[str, ...]:
 
 
 def shown(location: str, origin: StoreOrigin) -> str:
-    """A location as an operator would give it."""
+    """A location as an operator would write it."""
     if not location.startswith(BESIDE):
         return location
     return os.path.normpath(os.path.join(os.path.dirname(origin.path), location.removeprefix(BESIDE)))

@@ -8,13 +8,13 @@
     [30, 41)    stays    it is visible at 40
     [50, ..)    stays    it has not ended
 
-A time is readable if it is at or after the threshold, or a kept point. A merge takes a `Keep` as a value from
-the sweep that published the threshold, so it never removes by a threshold that was read again later.
+A time is readable if it is at or after the threshold, or a kept point. A merge receives a `Keep` as a value
+from the sweep that published the threshold, so it never removes by a threshold that was read again later.
 
 Invariant (keep-exact): a revision is needed if and only if it is visible at a readable time.
 
 Walk: the jobs of `bulk` hand a `Keep` to `pipeline.merge` -> `lake.merging` drops rows, and `lake.past_files`
-whole files, by what `Keep.needs` says.
+whole files, according to `Keep.needs`.
 """
 
 from bisect import bisect_left

@@ -1,18 +1,19 @@
-"""Manifests: which files an index's base is made of.
+"""Manifests: the files of an index's base.
 
     manifest of (table, index)
       flushed_at    F: all revisions up to here are in the files
-      live          the revisions visible at F; files in the order of keys, none overlapping another
+      live          the revisions visible at F; files in key order, none overlapping another
       past          older revisions that are still needed, each with at and until
       shapes        what columns files have: many files share one
 
-A file that no manifest names does not exist. One record holds all of it, so a base changes in one write.
-Rows of a merge with input carry no time of their own, nor do the ends of those they replace: both are the
-time at which their file was published. A file is written before that is known, so it says AS_PUBLISHED; the
-manifest that first names it has the commit's own timestamp, and readers of the manifest get that.
+A file that no manifest names does not exist. One record holds the whole manifest, so a base changes in one
+write. Rows of a merge with input carry no time of their own, nor do the ends of rows that they replace: both
+are the time at which their file was published. A file is written before that is known, so it says
+AS_PUBLISHED; the manifest that first names it has the commit's own timestamp, and readers of the manifest get
+that.
 
-A file that is dropped from a manifest is remembered until it is deleted, with the time it was dropped:
-readers that planned with the older manifest may still be reading it.
+A file that is dropped from a manifest is recorded until it is deleted, with the time it was dropped: readers
+that planned with the older manifest may still be reading it.
 
 Invariant (manifest-order): live files are sorted, and their bounds do not overlap.
 
@@ -37,11 +38,11 @@ class FileColumn(Record, frozen=True):
     id: int
     type: TypeRef
     is_in_key: bool = False
-    """Whether the key gives it back to the last digit; then rows do not repeat it."""
+    """Whether the key contains its exact value; then rows do not repeat it."""
 
 
 class FileShape(Record, frozen=True):
-    """The columns of a file: those of rows, or none, of the entries of a secondary index."""
+    """The columns of a file: those of rows, or none for the entries of a secondary index."""
 
     columns: tuple[FileColumn, ...]
     is_entries: bool = False
@@ -56,23 +57,25 @@ class File(Record, frozen=True):
     size: int
     """In bytes."""
     checksum: bytes
-    """Of all of it."""
+    """The checksum of the whole file."""
     shape: int
     published_at: Timestamp = ZERO_AT
-    """What a time stands for that a row does not have."""
+    """The time of rows that have none."""
     first_at: Timestamp = ZERO_AT
-    """Nothing in it is visible before this,"""
+    """No row is visible before this,"""
     until: Timestamp = ZERO_AT
-    """nor, in a past file, from here on."""
+    """nor, in a past file, from this time on."""
     odd: tuple[int, ...] = ()
-    """Columns some of whose values are not where they should be but in `rest`."""
+    """Columns some of whose values are in `rest`."""
     tail_size: int = 0
     tail_checksum: bytes = b""
-    """Of the end of the file, which has the checksums of its chunks; without in files of earlier versions."""
+    """The length and checksum of the tail, which has the checksums of its chunks; absent in files of earlier
+    versions.
+    """
 
 
 class Written(Record, frozen=True):
-    """A file as its writer knows it; its shape is numbered by the manifest that will name it."""
+    """A file as its writer describes it; the manifest that will name it numbers its shape."""
 
     file: File
     shape: FileShape
@@ -103,12 +106,12 @@ class DroppedFile(Record, frozen=True):
 
 
 def no_base(table: int, index: int) -> Manifest:
-    """Of an index all of whose rows are in the store."""
+    """The manifest of an index all of whose rows are in the store."""
     return Manifest(table, index, ZERO_AT)
 
 
 def dated(manifest: Manifest) -> Manifest:
-    """With its own time for what was published with it."""
+    """With its own time in place of AS_PUBLISHED."""
     if all(file.published_at != AS_PUBLISHED for file in manifest.files):
         return manifest
     live, past = (
@@ -139,7 +142,7 @@ class Manifests:
         return None if found is None else dated(found)
 
     def all(self, source: Transaction | Snapshot, *table: int) -> Iterator[Manifest]:
-        """Of all indexes, or of those of one table."""
+        """The manifests of all indexes, or of those of one table."""
         return map(dated, self._records.scan(source, *table))
 
     def index_of(self, key: bytes) -> tuple[int, int]:

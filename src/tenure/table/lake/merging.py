@@ -1,4 +1,4 @@
-"""Merging a part of an index: older files and newer revisions become new files.
+"""Merging a range of an index: older files and newer revisions become new files.
 
     live rows  k1  k2  k3  k4          at most one of each key
     delta      k2@20  k2@30  k3@25 gone  k5@22
@@ -6,9 +6,10 @@
     live       k1  k2@30  k4  k5@22
     past       k2 [.., 20)  k2@20 [20, 30)  k3 [.., 25)
 
-Every revision ends where the next of its key begins. What was visible at any readable time before is visible
-in the new files at that time: nothing is lost but tombstones, which files need not have, and revisions that
-`Keep` does not need. Past files are sets of revisions with their ends, so any of them can be made into one.
+Every revision ends where the next of its key begins. A revision that was visible at a readable time before is
+visible in the new files at that time: nothing is lost but tombstones, which files do not need, and revisions
+that `Keep` does not need. Past files are sets of revisions with their ends, so any of them can be merged into
+one.
 
 Invariant (merge-exact): for every readable T up to the flush time, live and past files together show what the
 store and the older files showed.
@@ -38,7 +39,7 @@ from tenure.table.lake.tables import IndexFormat, of_revisions
 class MergedRows(NamedTuple):
     live: Rows
     past: Rows
-    """Tables in the order of keys, of one key in that of time."""
+    """Tables in key order, and in time order for one key."""
 
 
 def merged(format: IndexFormat, base: Rows, delta: Sequence[Revision], keep: Keep) -> MergedRows:
@@ -69,7 +70,7 @@ def _needed(rows: Rows, keep: Keep) -> Rows:
 
 
 def needed_rows(keep: Keep, at: Int64s, until: Int64s) -> Bools:
-    """`Keep.needs` of many revisions."""
+    """`Keep.needs` for many revisions."""
     points = np.array(keep.points, dtype=np.int64)
     has_point = points.searchsorted(at) < points.searchsorted(until)
     return has_point | (until > keep.threshold)
@@ -103,7 +104,7 @@ def _no_past(shape: FileShape) -> Rows:
 
 
 def by_key(tables: Sequence[Rows]) -> Rows:
-    """By key; of equal ones the earlier table's come first, and each table's as they stand."""
+    """By key; for equal keys the earlier table's rows come first; stable."""
     tables = [table for table in tables if len(table)] or tables[:1]
     if len(tables) == 1:
         return tables[0]

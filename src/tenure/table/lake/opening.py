@@ -1,14 +1,14 @@
-"""Opening a lake for a store: is it the store's own, and how does a new one become that?
+"""Opening a lake for a store: checks that it is the store's own, and marks a new one.
 
-    judge       what the record in the store and the ids in the lake say    OPEN, BEGIN, FINISH, or why not
+    judge       compares the store's record and the lake's ids              OPEN, BEGIN, FINISH, or a refusal
     BEGIN       the lake has no file that the store does not know, and all that it names ──► record BEGUN
     FINISH      identity/<id>.json is written ──► no other id is there ──► the same again ──► record SETTLED
 
 Nodes that open a new store and a new lake at the same moment agree on the record, and all do the rest. A
 crash leaves BEGUN, and the next process to open the lake finishes it. Two new stores that are given one lake
-each write their own file before they look: at least one of them sees the other and gives way.
+each write their own file before they look: at least one of them sees the other's and is refused.
 
-`use_lake` is the operator's word that a lake is the store's, from where it is now: after a move of the lake,
+By `use_lake` an operator declares that a lake is the store's, from where it is now: after a move of the lake,
 or of the store. It gives both a new id, so that copies that carry the old one are refused.
 
 Invariant (one-lake): nodes of one store that are accepted have one lake.
@@ -51,10 +51,10 @@ from tenure.table.lake.identity import (
 from tenure.table.lake.manifests import Manifests
 
 ATTEMPTS_MAX = 10
-"""Each attempt fails only because somebody else has written the record meanwhile."""
+"""Each attempt fails only because another process has written the record meanwhile."""
 
 FORMAT = 1
-"""Of the file in the lake."""
+"""The format of the file in the lake."""
 
 UNSHARED = (
     "the lake %s is a directory of this machine, while the store is in a server: nodes and workers on other "
@@ -70,26 +70,26 @@ class Verdict(Enum):
     BEGIN = auto()
     FINISH = auto()
     FOREIGN = auto()
-    """The lake carries an id, and it is another store's."""
+    """The lake carries the id of another store."""
     ELSEWHERE = auto()
-    """The store's lake is at another place, and this is not it."""
+    """The store's lake is at another place."""
     MOVED = auto()
-    """The same, but what is here carries the store's id: the lake, moved, or a copy of it."""
+    """The same, but this lake carries the store's id: it was moved, or is a copy."""
     COPIED = auto()
-    """The store itself is not where it was: moved, or a copy of it."""
+    """The store itself is at another place: it was moved, or is a copy."""
 
 
 class Contents(NamedTuple):
-    """What of a lake a store knows, by the names of files."""
+    """The files of a lake that a store names, and the others."""
 
     missing: list[str]
     unknown: list[str]
 
 
 def open_lake(store: Store, files: Files, jobs: Jobs, origin: StoreOrigin) -> LakeIdentity:
-    """Returns under which id both are open; raises WrongLake if the lake is not the store's.
+    """Returns the id under which both are open; raises WrongLake if the lake is not the store's.
 
-    From then on `files` deletes nothing without asking for that id.
+    From then on `files` checks that id before it deletes anything.
     """
     identity = _Opening(store, files, jobs, origin).open()
     files.confirm_by(identity.check)
@@ -110,13 +110,13 @@ def use_lake(
     """Makes a lake the store's under a new id; returns how many of its files the store does not know.
 
     Refused while nodes are running, if the lake is another store's, lacks a file that the store names or,
-    unless that is said to be right, has files that it does not know.
+    unless the operator confirms them, has files that it does not know.
     """
     return _Opening(store, files, jobs, origin).use(sessions, with_unknown_files=with_unknown_files)
 
 
 def judge(stored: StoreLake | None, location: str, origins: Iterable[str], ids: Iterable[str]) -> Verdict:
-    """What is to be done about a lake at a location that has these ids."""
+    """The verdict on a lake at a location that has these ids."""
     has = set(ids)
     is_elsewhere = stored is not None and stored.location != location
     if stored is None or (stored.stage is Stage.BEGUN and is_elsewhere and not stored.former):
@@ -146,7 +146,7 @@ class _Opening:
             try:
                 id = self._try_opening(stored)
             except WrongLake:
-                # An id that looks foreign may be what another node of this store has just begun.
+                # An id that looks foreign may be one that another node of this store has just begun.
                 if self._records.get(self._store.snapshot()) == stored:
                     raise
                 continue
@@ -189,14 +189,14 @@ class _Opening:
     # ── the record ─────────────────────────────────────────────────────────────────────────────
 
     def _refresh(self, stored: StoreLake) -> None:
-        """What was known again by one of its origins may be known by the other from now on."""
+        """A store that was recognized by one of its origins is recorded with the current ones."""
         if stored.origins != self._origins:
             self._replace(stored, replace(stored, origins=self._origins))
 
     def _begin(
         self, stored: StoreLake | None, *, former: tuple[str, ...], sessions: Sessions | None = None
     ) -> StoreLake | None:
-        """Writes down what is about to happen; None if somebody else was first."""
+        """Writes a BEGUN record; None if another process was first."""
         id = self._store.env.rng.randbytes(16).hex()
         begun = StoreLake(id, self._location, self._origins, Stage.BEGUN, former)
         return begun if self._replace(stored, begun, sessions) else None
@@ -213,7 +213,7 @@ class _Opening:
         return self._store.transact(work)
 
     def _refuse_running(self, txn: Transaction, sessions: Sessions) -> None:
-        """A node that ran on would write to the former lake; one that starts now meets the new record."""
+        """A node that ran on would write to the former lake; one that starts now reads the new record."""
         for present in list(sessions.list(txn)):
             if present.expires_at < self._store.clock.now():
                 sessions.delete_expired(txn, present.id)
@@ -261,7 +261,7 @@ class _Opening:
         return job is not None and self._jobs.get(self._store.snapshot(), job) is not None
 
     def _refuse_unfit(self, contents: Contents, *, with_unknown: bool) -> None:
-        """Raises WrongLake unless the lake has all that the store names and, maybe, nothing else."""
+        """Raises WrongLake unless the lake has all files that the store names and, optionally, no others."""
         if contents.missing:
             raise WrongLake(
                 f'lake "{self._files.address}" lacks {_some(contents.missing)}, named by this store',

@@ -1,4 +1,4 @@
-"""Past files: which of them a merge takes in, so that their number stays bounded.
+"""Past files: which of them a merge rewrites, so that their number stays bounded.
 
 Each merge writes the revisions that it ended as new past files. Past files are merged by size, as the levels
 of a log-structured tree are:
@@ -6,18 +6,18 @@ of a log-structured tree are:
     tier   0        1        2 ...      full
     rows   < 1,024  < 4,096  < 16,384   >= 262,144
 
-The key space is cut where live files begin, and a past file counts where its first key lies. When `FANOUT`
-files of one such range are in one tier, they become one file, which may fill up the tier above. So a range
-has at most `FILES_MAX` files that are not full, besides those that the newest merge wrote, and beyond the
-first tier a row is rewritten at most once per tier. Full files are never rewritten for their number: there is
-one for hundreds of thousands of revisions, and their times tell which reads need them.
+The key space is cut where live files begin, and a past file belongs to the range of its first key. When
+`FANOUT` files of one such range are in one tier, they become one file, which may fill up the tier above. So a
+range has at most `FILES_MAX` files that are not full, besides those that the newest merge wrote, and beyond
+the first tier a row is rewritten at most once per tier. Full files are never rewritten for their number:
+there is one for hundreds of thousands of revisions, and their times tell which reads need them.
 
-Files that are close in time are merged first. So a full file covers few times, and goes as a whole once
+Files that are close in time are merged first. So a full file covers few times, and is dropped as a whole once
 `Keep` needs none of them.
 
 Invariant (past-bounded): after a merge no range has `FANOUT` past files of one tier, but for new ones.
 
-Walk: `pipeline.merge` asks `needless` and `groups_due` when it plans its tasks.
+Walk: `pipeline.merge` calls `needless` and `groups_due` when it plans its tasks.
 """
 
 from bisect import bisect_right
@@ -38,13 +38,13 @@ GROUP_ROWS_MAX = FANOUT * FULL_ROWS
 
 
 def needless(manifest: Manifest, keep: Keep) -> tuple[File, ...]:
-    """The past files that have no row which is needed: they go without being read."""
+    """The past files without a needed row: they are dropped without being read."""
     return tuple(file for file in manifest.past if not keep.needs(file.first_at, file.until))
 
 
 def groups_due(live: Sequence[File], past: Iterable[File]) -> list[tuple[File, ...]]:
     """The groups of past files that a merge makes into one file each."""
-    firsts = [file.first for file in live[1:]]  # what lies before the first belongs to it
+    firsts = [file.first for file in live[1:]]  # keys before the first file belong to it
     ranges: dict[int, list[File]] = {}
     for file in past:
         ranges.setdefault(bisect_right(firsts, file.first), []).append(file)
@@ -52,14 +52,14 @@ def groups_due(live: Sequence[File], past: Iterable[File]) -> list[tuple[File, .
 
 
 class _Group(NamedTuple):
-    """Files that will be one."""
+    """Files that will be merged into one."""
 
     files: tuple[File, ...]
     rows: int
 
 
 def _groups(files: Iterable[File]) -> list[tuple[File, ...]]:
-    """The groups of one range; a group may take in what a lower tier is merged into."""
+    """The groups of one range; a group may include the result of a lower tier's merge."""
     ordered = sorted(files, key=lambda file: (file.until, file.first_at, file.name))
     tiers: dict[int, list[_Group]] = {}
     for file in ordered:

@@ -1,19 +1,19 @@
-"""Publishing: a new base takes the place of an older one, in one write.
+"""Publishing: a new base replaces an older one, in one write.
 
     begin       a merge claims its index; there is one at a time
     publish     the manifest names the new files, and no longer those that they replace
-    clean       revisions that the base has leave the store, well after they were flushed
+    clean       flushed revisions are removed from the store, well after the flush
     delete      files that were dropped long enough ago are deleted
 
-A merge without input changes no answer: it conflicts with nobody. One with input is published into a span
-that nobody can write, and counts as a write of all of it: it moves the cleaned mark to its own commit
-timestamp. So a reader with an older manifest starts over with the new one, a transaction that read the span
-before is refused at its commit, and a watch is told to scan again from there.
+A merge without input changes no answer, so it conflicts with no transaction. A merge with input is published
+into a span that nobody can write, and counts as a write of all of it: it moves the cleaned mark to its own
+commit timestamp. So a reader with an older manifest starts over with the new one, a transaction that read the
+span before is refused at its commit, and a watch is told to scan again from there.
 
 A backfill is of a span that is written meanwhile and that nobody reads yet: its entries count as of the time
 B at which it read the rows, which is F; newer revisions stay on top. It counts as a write of all of the span,
-too: times before its commit are no longer readable there. So a transaction is refused that has found a key
-free before, which the base has.
+too: times before its commit are no longer readable there. So a transaction that found a key free before,
+which the base has, is refused.
 
 Invariant (one-merge): a base is published only by the job that claims its index, from the manifest that its
 merge began with.
@@ -42,7 +42,7 @@ class MergeClaim(Record, frozen=True):
 
 
 class Merges:
-    """Who merges which index."""
+    """The job that merges each index."""
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._records = Records(keyspace, MERGES, MergeClaim, key=("table", "index"))
@@ -52,7 +52,7 @@ class Merges:
         return 0 if found is None else found.job
 
     def claim(self, txn: Transaction, table: int, index: int, job: int) -> None:
-        """The caller has seen that the job which holds the claim, if there is one, has ended."""
+        """The caller has checked that the job which holds the claim, if any, has ended."""
         self._records.put(txn, MergeClaim(table, index, job))
 
     def release(self, txn: Transaction, table: int, index: int, job: int) -> None:
@@ -64,7 +64,7 @@ class Merges:
 
 
 class ManifestEdit(Record, frozen=True):
-    """What a merge makes of a base: files that go, and files that come."""
+    """The changes of a base by a merge: files removed and files added."""
 
     gone: tuple[str, ...]
     live: tuple[Written, ...] = ()
@@ -103,7 +103,7 @@ def publish_filled(
     live: Iterable[Written],
     filled_at: Timestamp,
 ) -> None:
-    """Makes a backfill's files the base of an index that nobody reads yet; what it had before goes."""
+    """Makes a backfill's files the base of an index that nobody reads yet; its former base is dropped."""
     gone = tuple(file.name for file in began_with.files)
     publish(txn, keyspace, manifests, began_with, ManifestEdit(gone, tuple(live)), filled_at)
     head = keyspace.head(began_with.table, began_with.index)
@@ -137,6 +137,6 @@ def publish(
 def clean_some(
     txn: Transaction, keyspace: Keyspace, manifest: Manifest, at: Timestamp, *, limit: int
 ) -> None:
-    """Takes flushed revisions up to a time out of the store; `txn.removed` says how many."""
+    """Removes flushed revisions up to a time from the store; `txn.removed` is their number."""
     assert at <= manifest.flushed_at, "only what the base has may go"
     clean(txn, keyspace, keyspace.head(manifest.table, manifest.index), at, limit=limit)

@@ -4,8 +4,8 @@
     cuts of delta       d         k  l
     ranges        ..d   d..h  h..k k..l l..p  p..
 
-Ranges cover all keys, and a live file is read by every range that it lies in. Where a file lies in one range
-alone and nothing in it has changed, the file is kept as it is; where it is cut, all its pieces are written.
+Ranges cover all keys, and a live file is read by every range that it overlaps. A file in one range alone
+without changes is kept as it is; a file that is cut is rewritten in all its ranges.
 
 Walk: the driver of a merge calls `ranges`; each is a task.
 """
@@ -22,15 +22,15 @@ from tenure.table.lake.manifests import File, Manifest
 class FileRange(Record, frozen=True):
     lo: bytes
     hi: bytes
-    """Whole keys: the span of the store that it answers for."""
+    """Whole keys: the span of the store that it covers."""
     files: tuple[File, ...]
     """The live files that have rows in it."""
     is_cut: bool = False
-    """Whether one of them reaches beyond: then there is no keeping it."""
+    """Whether one of them reaches beyond: then it cannot be kept."""
 
 
 def ranges(manifest: Manifest, span: Span, cuts: Sequence[bytes]) -> list[FileRange]:
-    """`cuts` are whole keys of the span's index; a range holds about as much delta as lies between two."""
+    """`cuts` are whole keys of the span's index; a range has about as much delta as lies between two."""
     head = span.lo[:HEAD_BYTES]
     bounds = {span.lo, span.hi, *cuts, *(head + file.first for file in manifest.live[1:])}
     return [_range(manifest, Span(lo, hi), head) for lo, hi in pairwise(sorted(bounds))]

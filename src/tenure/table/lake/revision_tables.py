@@ -1,9 +1,9 @@
-"""Revisions as tables: which of them are the newest, when each ended, and what was deleted.
+"""Revisions as tables: the newest of each key, the ends, and the deletions.
 
     began    k1@10  k1@20  k2@15        ended    k1 until 20   k2 until 30
     k2 ended at 30, and nothing of it began then: it was deleted
 
-Walk: `lake.scanning` puts what it reads together with these.
+Walk: `lake.scanning` combines its reads with these.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def began_within(rows: Rows, since_at: Timestamp, until_at: Timestamp) -> Rows:
 
 
 def deletions(begun: Rows, ended: Sequence[Rows], since_at: Timestamp, until_at: Timestamp) -> list[Deletion]:
-    """Of rows that ended within a time, those that no other took the place of."""
+    """Rows that ended within a time without being replaced."""
     found: set[Deletion] = set()
     for rows in ended:
         until = rows.column(UNTIL)
@@ -87,7 +87,7 @@ def gone(format: IndexFormat, schema: pa.Schema, deleted: Sequence[Deletion]) ->
 
 
 def with_odd(rows: Rows, columns: Sequence[int]) -> Rows:
-    """With `odd` in the place of `rest`: what is there of other columns than these is left out."""
+    """With `odd` in place of `rest`: values of other columns than these are left out."""
     place = rows.column_names.index(REST)
     rest = rows.column(REST)
     if rest.null_count < len(rest):
@@ -103,12 +103,12 @@ def _kept(rest: bytes, wanted: frozenset[int]) -> bytes | None:
 
 
 def newest(rows: Rows) -> Rows:
-    """Of each key the last."""
+    """The last revision of each key."""
     return rows.filter(pa.array(~_is_followed(rows)))
 
 
 def with_until(rows: Rows) -> Rows:
-    """With the time at which the next of the same key began; NULL of the last."""
+    """With the time at which the next revision of the key began; NULL for the last."""
     at = rows.column(AT).to_numpy()
     is_followed = _is_followed(rows)
     until = pa.array(np.append(at[1:], 0)[: len(at)], pa.int64(), mask=~is_followed)

@@ -1,27 +1,27 @@
-"""Scanning an index: the rows visible at a time, or what changed between two, as columns.
+"""Scanning an index: the rows visible at a time, or the changes between two times, as columns.
 
-    asked for              rows
-    visible at T           one per row that is there at T
-    newest since S         one per key that changed in (S, T]: as it is at T, or that it is gone
+    request                rows
+    visible at T           one per row that exists at T
+    newest since S         one per key that changed in (S, T]: its state at T, or its deletion
     all since S            one per revision in (S, T], a deletion among them
 
     base, F <= T   live files without the keys that the store has newer   + delta (F, T]
     base, T < F    live and past files alone, by at and until
-    changes        what began in (S, T]; and what ended there with nothing that began at that time: deletions
+    changes        revisions that began in (S, T]; and ends there without a new beginning: deletions
 
 A span is read piece by piece, so memory is bounded by a piece. A piece of delta comes with the cleaned mark
-of the same snapshot of the store: if that is above F, or if a file is gone, the rest of the span is
-planned again with the newest manifest at the same T. So what was given before needs not be given again.
+of the same snapshot of the store: if that is above F, or if a file is gone, the rest of the span is planned
+again with the newest manifest at the same T. So rows that were returned before need not be returned again.
 
 Columns are those of one version of the table, `c<id>` in the types of `table.arrow`; `odd` has, packed by
-column id, what these cannot hold (NaN as numeric(10, 2), say), and is NULL in nearly every row. Changes have
-`at` and `deleted` besides, and with all revisions `until`: when the next revision of the key began, NULL
-if none had by T. A deletion has its key's columns and no others.
+column id, the values that these cannot represent (NaN as numeric(10, 2), say), and is NULL in nearly every
+row. Changes have `at` and `deleted` besides, and with all revisions `until`: when the next revision of the
+key began, NULL if none had by T. A deletion has its key's columns and no others.
 
-Invariant (scan-exact): a scan gives what a naive reading of all revisions gives, wherever flushing and
-cleaning have put them, and whenever they do so.
+Invariant (scan-exact): a scan returns the same as a naive read of all revisions, regardless of flushes and
+cleanings before and during it.
 
-Walk: `pipeline.scan`'s kernel -> `Scanner.tables` -> `lake.tables` makes both sides the same.
+Walk: `pipeline.scan`'s kernel -> `Scanner.tables` -> `lake.tables` converts both sides to one shape.
 """
 
 from bisect import bisect_left, bisect_right
@@ -61,7 +61,7 @@ PIECE_ROWS = 65_536
 """Rows of files that are read at once."""
 
 DELTA_ROWS = 32_768
-"""Revisions of the store that end a piece; they are Python's values for a while."""
+"""Revisions of the store that end a piece; they are Python objects for a while."""
 
 PAGE_KEYS = 8_192
 """Keys per read of the store."""
@@ -69,7 +69,7 @@ PAGE_KEYS = 8_192
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """What of an index is wanted, by which version of its table."""
+    """The wanted part of an index, by a version of its table."""
 
     layout: Layout
     index: int
@@ -77,7 +77,7 @@ class ScanRequest:
     at: Timestamp
     since_at: Timestamp | None = None
     is_all: bool = False
-    """Every revision since, and not the newest alone."""
+    """Every revision since, instead of the newest alone."""
 
     @property
     def is_of_changes(self) -> bool:
@@ -123,7 +123,7 @@ class Scanner:
         self.manifest = self._newest()
 
     def tables(self) -> Iterator[Rows]:
-        """Rows in the order of keys, of one key in that of time; a table for each piece that has any."""
+        """Rows in key order, and in time order for one key; a table for each piece that has any."""
         lo = self._span.lo
         while True:
             try:
@@ -153,7 +153,7 @@ class Scanner:
     # ── cutting ────────────────────────────────────────────────────────────────────────────────
 
     def _ends(self, lo: bytes) -> list[bytes]:
-        """Where pieces end, in order: each has about so many rows of files."""
+        """The ends of pieces, in order: each has about so many rows of files."""
         groups = []
         for file in self._files_within(Span(lo, self._span.hi)):
             known = self._files.footer(file)
@@ -168,7 +168,7 @@ class Scanner:
         return [*ends, self._span.hi]
 
     def _files_within(self, span: Span) -> list[File]:
-        """Files that may have rows of a span that were asked for."""
+        """Files that may have wanted rows of a span."""
         asked, manifest = self._asked, self.manifest
         if asked.is_of_changes and asked.start_at >= manifest.flushed_at:
             return []
@@ -181,7 +181,7 @@ class Scanner:
         ]
 
     def _may_tell(self, file: File) -> bool:
-        """Whether a past file has rows that were visible, or changed, when it matters."""
+        """Whether a past file has rows that were visible, or changed, at the wanted times."""
         asked = self._asked
         if asked.is_of_changes:
             return file.first_at <= asked.at and file.until > asked.start_at
@@ -190,7 +190,7 @@ class Scanner:
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
     def _piece(self, span: Span) -> tuple[Rows, bytes]:
-        """Rows from the start of a span on, and how far they go."""
+        """Rows from the start of a span on, and the key up to which they go."""
         asked = self._asked
         if asked.at < self.manifest.flushed_at:
             rows = self._changes(span, []) if asked.is_of_changes else self._visible_before(span)
@@ -204,7 +204,7 @@ class Scanner:
         return rows, end
 
     def _delta(self, span: Span) -> tuple[list[Revision], bytes]:
-        """What the store has newer than the base, of as much of the span as is read at once."""
+        """The store's revisions above the base, of as much of the span as is read at once."""
         asked, flushed_at = self._asked, self.manifest.flushed_at
         since_at = max(flushed_at, asked.start_at) if asked.is_of_changes else flushed_at
         guard = self._store.keyspace.guard(span)
@@ -284,7 +284,7 @@ class Scanner:
     # ── rows of files ──────────────────────────────────────────────────────────────────────────
 
     def _columns_of(self, file: File, span: Span) -> Rows:
-        """All that a live file has of a span: the columns alone, where they are all there is to read."""
+        """All rows of a live file in a span: its columns alone, where nothing else needs to be read."""
         groups, is_cut = self._groups(file, span)
         if is_cut or not self._is_plain(file):
             return self._picked(self._rows_of(file, span))
@@ -298,13 +298,13 @@ class Scanner:
         return rows.append_column(ODD, odd).cast(self._schema)
 
     def _is_plain(self, file: File) -> bool:
-        """Whether each column that is asked for is in the file, as it is and with all its values."""
+        """Whether each wanted column is in the file unchanged, with all its values."""
         shape = {column.id: column.type for column in self.manifest.shapes[file.shape].columns}
         wanted = {column.id: column.type for column in self._format.shape.columns}
         return wanted.items() <= shape.items() and not wanted.keys() & set(file.odd)
 
     def _rows_of(self, file: File, span: Span) -> Rows:
-        """A file's rows of a span, with keys and times, in the shape that is asked for."""
+        """A file's rows of a span, with keys and times, in the requested shape."""
         wanted = {column.id for column in self._format.shape.columns}
         there = self.manifest.shapes[file.shape]
         shape = FileShape(tuple(column for column in there.columns if column.id in wanted))
@@ -324,7 +324,7 @@ class Scanner:
         lo, hi = span.lo[HEAD_BYTES:], self._end(span)
         start = max(0, bisect_right(firsts, lo) - 1)
         while start > 0 and firsts[start] == lo and _is_past(self._files.footer(file)):
-            start -= 1  # there are several rows of a key, and those before may be of it, too
+            start -= 1  # with several rows of a key, the group before may have some of them, too
         end = len(firsts) if hi is None else bisect_left(firsts, hi)
         ends_with_group = hi is None or (firsts[end] == hi if end < len(firsts) else file.last < hi)
         return range(start, end), firsts[start] < lo or not ends_with_group

@@ -1,10 +1,10 @@
-"""Rows as tables in the format of files: what the store has, and what older files have.
+"""Rows as tables in the format of files: from the store, and from older files.
 
     revisions of the store ──► key, at, c<id>..., rest
     rows of a file         ──► the same, in the shape that files get now
 
-A value goes into its column if the shape has that and Arrow can hold it; else it stays packed in `rest`. A
-row that has no value of a public column reads as the column's `filled` value, so it gets that.
+A value goes into its column if the shape has that and Arrow can represent it; else it stays packed in `rest`.
+A row without a value of a public column reads as the column's `filled` value, so it gets that.
 
 Invariant (file-exact): see `lake.format`.
 
@@ -42,7 +42,7 @@ class IndexFormat:
 
     @classmethod
     def of(cls, layout: Layout, index: int, older: Sequence[FileShape] = ()) -> "IndexFormat":
-        """Columns that older files have and the version does not are kept: the past may ask for them."""
+        """Columns of older files that the version does not have are kept: reads of the past may need them."""
         shape = shape_of(layout, index)
         if shape.is_entries:
             return cls(layout, layout.indexes[index], shape)
@@ -57,7 +57,7 @@ class IndexFormat:
 
 
 def of_revisions(format: IndexFormat, revisions: Sequence[Revision]) -> Rows:
-    """Rows of the store, none of them gone, as a table in the order they have."""
+    """Rows of the store, without deletions, as a table in the same order."""
     keys = pa.array([revision.key[HEAD_BYTES:] for revision in revisions], pa.binary())
     at = pa.array([revision.at for revision in revisions], pa.int64())
     values = [revision.value or b"" for revision in revisions]
@@ -74,7 +74,7 @@ def of_revisions(format: IndexFormat, revisions: Sequence[Revision]) -> Rows:
 
 
 def _put_in_keys(format: IndexFormat, revisions: Sequence[Revision], rows: list[dict[int, Packed]]) -> None:
-    """Adds what only the keys have."""
+    """Adds the columns that only the keys have."""
     parts = [
         (place, kept) for place, (kept, _) in enumerate(format.index.parts) if kept.id in format.index.in_key
     ]
@@ -87,11 +87,11 @@ def _put_in_keys(format: IndexFormat, revisions: Sequence[Revision], rows: list[
 
 
 def _column(format: IndexFormat, column: FileColumn, rows: list[dict[int, Packed]]) -> Column:
-    """A column of rows, taken out of them; what it cannot hold stays there."""
+    """A column, moved out of the rows; values that it cannot represent stay there."""
     id, filled = column.id, format.filled(column.id)
     kind = _kind(format, column)
     if kind is None:
-        return pa.nulls(len(rows), column_type(column.type))  # of the past: what rows still have, they keep
+        return pa.nulls(len(rows), column_type(column.type))  # dropped: rows keep their values
     values = [row.get(id, filled) for row in rows]
     try:
         made = array(kind, values)
@@ -117,7 +117,7 @@ def _with_odd_ones(
 
 
 def _kind(format: IndexFormat, column: FileColumn) -> Type | None:
-    """None of a column that this version does not have, or has with another type."""
+    """None for a column that this version does not have, or has with another type."""
     kept = format.layout.columns.get(column.id)
     return kept.type if kept is not None and kept.type.ref == column.type else None
 
@@ -126,7 +126,7 @@ def _kind(format: IndexFormat, column: FileColumn) -> Type | None:
 
 
 def of_file(format: IndexFormat, file: File, shape: FileShape, rows: Rows) -> Rows:
-    """Rows of a file in the shape that files get now; a time that they do not have is the file's."""
+    """Rows of a file in the current shape; rows without a time get the file's."""
     rows = _dated(rows, file)
     schema = schema_of(format.shape, is_past=UNTIL in rows.column_names)
     if shape == format.shape:

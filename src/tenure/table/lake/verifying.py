@@ -1,10 +1,10 @@
-"""Verifying a base: every file that a manifest names is there, and is what its writer said it was.
+"""Verifying a base: every file that a manifest names exists, and matches its entry.
 
-Reads each file whole. What is wrong comes out in words, file by file; nothing is repaired.
+Reads each file whole. Faults are reported in words, file by file; nothing is repaired.
 
-Readers check what they read by themselves (`lake.checked`); this looks at all of a base at once.
+Readers check what they read by themselves (`lake.checked_files`); this checks all of a base at once.
 
-Walk: the tests that kill and damage things call `verify` with each manifest.
+Walk: the tests that kill processes and damage files call `verify` with each manifest.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from tenure.table.lake.manifests import File, Manifest
 
 
 def verify(files: Files, manifest: Manifest) -> Iterator[str]:
-    """What is wrong with an index's base, if anything."""
+    """The faults of an index's base, if any."""
     for file in manifest.live:
         yield from (f'live file "{file.name}" {wrong}' for wrong in _wrong(files, file, is_live=True))
     for file in manifest.past:

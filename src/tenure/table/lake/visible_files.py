@@ -1,10 +1,10 @@
-"""What a reader of columns sees of a base: which files, which rows of them, and where its columns are.
+"""A reader's view of a base's columns: which files, which rows of them, and where its columns are.
 
     T >= F    live files, without the rows whose keys have changed since F
     T <  F    live files by `at`, past files by `at` and `until`
 
-A column is where the file has it, or its `filled` value where the file is older than the column. A value that
-lies in `rest`, or of a type that is another one by now, is not read here: such a query reads rows instead.
+A column is in the file, or has its `filled` value where the file is older than the column. A value in `rest`,
+or of a type that has changed since, is not read here: such a query reads rows instead.
 
 Walk: `table.columnar` plans with `scans`; `sql.duck.base_scan_sql` writes them as DuckDB's SQL.
 """
@@ -24,7 +24,7 @@ from tenure.table.lake.hidden_rows import HiddenRows, hidden_at
 from tenure.table.lake.manifests import File, FileShape, Manifest
 
 WIDER = {"int2": ("int4", "int8"), "int4": ("int8",), "float4": ("float8",), "varchar": ("text",)}
-"""What values of a family may be read as, none of them changed."""
+"""The types as which values of a family may be read unchanged."""
 
 
 class Times(NamedTuple):
@@ -32,7 +32,7 @@ class Times(NamedTuple):
 
     at: Timestamp
     is_published: bool
-    """Whether rows without a time of their own were there by then."""
+    """Whether rows without a time of their own existed by then."""
     has_until: bool
 
 
@@ -43,10 +43,10 @@ class FileScan(NamedTuple):
     times: Times | None
     """None if all of its rows were visible."""
     hidden: bytes | None
-    """A bitmap of rows that are not to be seen, or none of them."""
+    """A bitmap of rows that are hidden, or None."""
 
     def columns(self, kepts: Iterable[int]) -> Iterator[str]:
-        """What is read of the file, by the names that it has."""
+        """The columns to read, by their names in the file."""
         yield from (name_of(id) for id in kepts if id not in self.filled)
         if self.times is not None:
             yield AT
