@@ -22,6 +22,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp
+from tenure.kv.keys import Span
 from tenure.kv.store import Store
 from tenure.pipeline.merge_inputs import Clash, MergeInputs
 from tenure.pipeline.merge_tasks import (
@@ -36,15 +37,15 @@ from tenure.pipeline.merge_tasks import (
 from tenure.pipeline.remote_handles import StoreHandle, TableVersion
 from tenure.pipeline.runs import cuts, rows_per_range, within
 from tenure.pipeline.tasks import Kernel
-from tenure.storage.engine import HEAD_BYTES
+from tenure.storage.engine import HEAD_BYTES, Engine
 from tenure.table.lake.keep import KEEP_ALL, Keep
 from tenure.table.lake.manifests import FileShape, Manifest
 from tenure.table.lake.past_files import groups_due, needless
 from tenure.table.lake.publishing import ManifestEdit
 from tenure.table.lake.ranges import ranges
 
-RANGE_ROWS = 250_000
-"""Delta per task: what it holds in memory as Python's values."""
+RANGE_ROWS, RANGE_BYTES = 250_000, 64 << 20
+"""Delta per task: what it holds in memory as Python's values, and as columns."""
 
 RUN_ROWS, RUN_BYTES = 1 << 19, 64 << 20
 """New rows per task: sorting holds them about three times."""
@@ -92,7 +93,7 @@ def _tasks(store: Store, handle: StoreHandle, request: MergeRequest) -> Iterator
     target = MergeTarget(
         handle, version, base.index, base.shapes, _live_shapes(base), base.flushed_at, until_at, keep
     )
-    cut_at = list(store.engine.spread(span.lo, span.hi, base.flushed_at, RANGE_ROWS).cuts)
+    cut_at = _delta_cuts(store.engine, span, base.flushed_at)
     if inputs is not None:
         rows = rows_per_range(inputs.runs, rows_max=RUN_ROWS, bytes_max=RUN_BYTES)
         cut_at += [span.lo[:HEAD_BYTES] + cut for cut in cuts(inputs.runs, rows)]
@@ -102,6 +103,15 @@ def _tasks(store: Store, handle: StoreHandle, request: MergeRequest) -> Iterator
     dropped = set(needless(base, keep))
     for group in groups_due(base.live, [file for file in base.past if file not in dropped]):
         yield PastTask(target, group)
+
+
+def _delta_cuts(engine: Engine, span: Span, since_at: Timestamp) -> list[bytes]:
+    """Keys between which the delta has about as many rows as a task may have, or as many bytes."""
+    spread = engine.spread(span.lo, span.hi, since_at, RANGE_ROWS)
+    rows = spread.keys * RANGE_BYTES // max(1, spread.size)
+    if spread.size > RANGE_BYTES and rows < RANGE_ROWS:
+        spread = engine.spread(span.lo, span.hi, since_at, max(1, rows))
+    return list(spread.cuts)
 
 
 def _live_shapes(base: Manifest) -> tuple[FileShape, ...]:

@@ -17,6 +17,7 @@ from tenure.cluster.jobs.job_table import Fence, JobProgress
 from tenure.cluster.jobs.runs import Run
 from tenure.front import Listen
 from tenure.node import Node, NodeOptions
+from tenure.pipeline import merge
 from tenure.table.lake.manifests import Manifest
 
 PATIENCE_STEPS = 600
@@ -232,3 +233,16 @@ def test_a_node_that_has_not_heard_of_the_newest_base_leaves_cleaning_to_others(
     Upkeep(served.lake)._clean(served.manifest())
     Upkeep(served.lake)._clean(older)
     assert served.run("SELECT count(*) FROM t WHERE v = 'new'") == [(500,)]
+
+
+def test_wide_rows_are_flushed_in_ranges_of_so_many_bytes(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge, "RANGE_BYTES", 1 << 20)
+    served.run("CREATE TABLE wide (id int PRIMARY KEY, data text)")
+    served.run("INSERT INTO wide SELECT g, repeat('x', 100000) FROM generate_series(1, 50) g")
+    served.flush("wide")
+    rows = [file.rows for file in served.manifest().live]
+    assert sum(rows) == 50
+    assert len(rows) > 3 and max(rows) <= 12
+    assert served.run("SELECT count(*), sum(length(data)) FROM wide") == [(50, 5_000_000)]
