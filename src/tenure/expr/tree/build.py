@@ -101,7 +101,7 @@ def call(name: str, *arguments: Typed) -> Typed:
     if function.id in JOINS_OF_ANY:
         arguments = tuple(_as_fixed_text(each) for each in arguments)
         function, targets = resolve(name, [each.type for each in arguments])
-    cast_arguments = given_to(function, arguments, targets)
+    cast_arguments = with_casts(function, arguments, targets)
     kind = result_type(function, [each.type for each in cast_arguments])
     return Typed(Call(function.id, tuple(each.node for each in cast_arguments)), kind)
 
@@ -118,7 +118,7 @@ def _as_fixed_text(operand: Typed) -> Typed:
     return cast(operand, type_of(TypeRef("text"))) if is_fixed else operand
 
 
-def given_to(function: Signature, arguments: Sequence[Typed], targets: Sequence[Type]) -> list[Typed]:
+def with_casts(function: Signature, arguments: Sequence[Typed], targets: Sequence[Type]) -> list[Typed]:
     """The arguments cast to the function's types. A parameter of type "any" does not give its argument a
     type."""
     given = []

@@ -48,7 +48,7 @@ from tenure.sql.plans.trees import (
 class Planning(Protocol):
     """The state of planning one query."""
 
-    def new_given(self) -> int: ...
+    def new_value_number(self) -> int: ...
 
     def array(self, tree: Nested) -> Node | None:
         """See `access_indexes.Arrays`."""
@@ -76,7 +76,7 @@ def looked_up(join: Join, planning: Planning) -> Join:
     parts = conjuncts(join.condition)
     usable = [part for part in parts if _can_be_given(part, width)]
     taken = sorted({place for part in usable for place in columns(part) if place < width})
-    lateral = tuple((planning.new_given(), place) for place in taken)
+    lateral = tuple((planning.new_value_number(), place) for place in taken)
     given = {place: ContextValue(number, join.left.outputs[place].type.ref) for number, place in lateral}
     added = [_with_given(part, width, given) for part in usable]
     scan = replace(join.right, condition=conjoined([*conjuncts(join.right.condition), *added]))

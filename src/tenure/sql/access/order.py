@@ -3,10 +3,10 @@
     ORDER BY a, b DESC        index (a, b DESC) forwards; (a DESC, b) backwards
     WHERE a = 1 ORDER BY b    index (a, b): a is the same everywhere
 
-A Sort whose input is sorted already is marked so (`Sort.is_given`); the scan below it may have to run
+A Sort whose input is sorted already is marked so (`Sort.is_presorted`); the scan below it may have to run
 backwards. Under a Limit an index is chosen for its order alone, if the scan has no better access.
 
-Invariant (order-given): the input of a Sort marked `is_given` is sorted by its keys.
+Invariant (order-given): the input of a Sort marked `is_presorted` is sorted by its keys.
 
 Walk: `sql.access.planner` calls `ordered` after indexes are chosen.
 """
@@ -43,7 +43,7 @@ def ordered(plan: Plan, *, is_limited: bool = False) -> Plan:
         wanted = _wanted(plan.keys)
         found = None if wanted is None else _giving(plan.input, wanted, is_limited=is_limited)
         if found is not None:
-            return replace(plan, input=ordered(found), is_given=True)
+            return replace(plan, input=ordered(found), is_presorted=True)
     is_limited = (isinstance(plan, Limit) and plan.count is not None) or (
         is_limited and isinstance(plan, Project | Lock)
     )

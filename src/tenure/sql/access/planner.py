@@ -76,7 +76,7 @@ class _Planning:
             self._nested[number] = replace(inner, plan=self._planned(inner.plan))
         return self._nested[number]
 
-    def new_given(self) -> int:
+    def new_value_number(self) -> int:
         return next(self._numbers)
 
     def array(self, tree: Nested) -> Nested | None:

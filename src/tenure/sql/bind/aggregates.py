@@ -20,7 +20,7 @@ from tenure.expr.types.casts import IMPLICIT
 from tenure.sql.bind.clauses import check_aggregate
 from tenure.sql.bind.grouping import AGGREGATE, SET, WINDOW, found_at
 from tenure.sql.bind.locations import at, location_of
-from tenure.sql.bind.scope import QueryLevel, seen_from
+from tenure.sql.bind.scope import QueryLevel, expression_in
 from tenure.sql.bind.targets import check_boolean, check_equality, sort_keys
 from tenure.sql.bind.values import INT4
 from tenure.sql.plans.plan import AggregateCall, SortKey, of_call
@@ -37,7 +37,7 @@ def call(tree: Tree, level: QueryLevel, name: str) -> Typed:
     _check_parts(of_call(made), owner)
     check_aggregate(owner.clause, tree.location)
     result = owner.calls.aggregate(made, tree.location)
-    return result if owner is level else seen_from(level, owner, result, tree.location)
+    return result if owner is level else expression_in(level, owner, result, tree.location)
 
 
 def aggregate(tree: Tree, level: QueryLevel, name: str) -> AggregateCall:
@@ -96,7 +96,7 @@ def _resolved(
                 build.coerce(each, to) if each.type.family == "unknown" else each
                 for each, to in zip(arguments, targets, strict=True)
             ]
-        return function, build.given_to(function, arguments, targets)
+        return function, build.with_casts(function, arguments, targets)
 
 
 def _before_relabeling(typed: Typed) -> Node | None:

@@ -44,7 +44,7 @@ class Binding(Generic[L]):
     shared: list[Plan] = field(default_factory=list)
     origins: dict[int, tuple[L, int]] = field(default_factory=dict)
     """For each context value that is no parameter: the level, and the position in the level's row."""
-    next_given: int = -1
+    next_value_number: int = -1
     next_recursion: int = 0
     recursions: dict[int, tuple[str, int]] = field(default_factory=dict)
     """Of each recursive query: its name, and where its recursive term reads it."""
@@ -53,10 +53,10 @@ class Binding(Generic[L]):
     places: list[int] = field(default_factory=list)
     """Where the columns of the query that was bound last stand in the text."""
 
-    def fresh_given(self, owner: L, position: int) -> int:
-        if self.next_given < 0:
-            self.next_given = max(len(self.parameters), _highest_parameter(self.root))
-        number, self.next_given = self.next_given, self.next_given + 1
+    def new_value_number(self, owner: L, position: int) -> int:
+        if self.next_value_number < 0:
+            self.next_value_number = max(len(self.parameters), _highest_parameter(self.root))
+        number, self.next_value_number = self.next_value_number, self.next_value_number + 1
         self.origins[number] = owner, position
         return number
 
@@ -64,9 +64,9 @@ class Binding(Generic[L]):
         types = self.parameters.types()
         folded = constants(plan, self.nested, self.shared, len(types))
         nested, shared = tuple(self.nested), tuple(self.shared)
-        return Query(plan, types, max(len(types), self.next_given), nested, shared, folded)
+        return Query(plan, types, max(len(types), self.next_value_number), nested, shared, folded)
 
-    def taken_by(self, plan: Plan, level: L) -> list[ContextValue]:
+    def outer_values_in(self, plan: Plan, level: L) -> list[ContextValue]:
         """The context values in a plan that come from the rows of a level, or from levels outside of it."""
         outside: set[Level] = set(level.ancestors())
         found = {each.number: each for each in givens(plan)}

@@ -303,7 +303,7 @@ def _joined(
 ) -> Join:
     end = start + len(left.outputs)
     lateral = []
-    for given in level.binding.taken_by(right, level):
+    for given in level.binding.outer_values_in(right, level):
         owner, position = level.binding.origins[given.number]
         if owner is level and start <= position < end:
             lateral.append((given.number, position - start))

@@ -113,7 +113,7 @@ class QueryLevel:
     outputs: list[OutputColumn] = field(default_factory=list)
     is_lateral: bool = False
     """A LATERAL item is being bound: the items to its left are visible."""
-    taken: dict[int, int] = field(default_factory=dict)
+    outer_values: dict[int, int] = field(default_factory=dict)
     """The values it takes from the parent's row: the number of the context value, by position."""
     ctes: dict[str, object] = field(default_factory=dict)
     later_ctes: set[str] = field(default_factory=set)
@@ -202,7 +202,7 @@ def column(level: QueryLevel, name: str, location: int) -> Typed | None:
         if found:
             item, named = found[0]
             _check_lateral(item, location)
-            return seen_from(level, owner, named.typed, location)
+            return expression_in(level, owner, named.typed, location)
     return None
 
 
@@ -258,7 +258,7 @@ def column_of(level: QueryLevel, path: Sequence[str], name: str, location: int) 
         raise UndefinedColumn(f"column {path[-1]}.{name} does not exist", position=location + 1)
     if len(found) > 1:
         raise AmbiguousColumn(f'column reference "{name}" is ambiguous', position=location + 1)
-    return seen_from(level, owner, found[0].typed, location)
+    return expression_in(level, owner, found[0].typed, location)
 
 
 def _check_lateral(item: Item, location: int) -> None:
@@ -305,7 +305,7 @@ def _lateral_hint(owner: QueryLevel, item: Item) -> str:
     return ""
 
 
-def seen_from(level: QueryLevel, owner: QueryLevel, typed: Typed, location: int = -1) -> Typed:
+def expression_in(level: QueryLevel, owner: QueryLevel, typed: Typed, location: int = -1) -> Typed:
     """An expression over `owner`'s row, for use in `level`: with context values, if that is an inner
     level."""
     if level is owner:
@@ -314,12 +314,12 @@ def seen_from(level: QueryLevel, owner: QueryLevel, typed: Typed, location: int 
         return typed
     child = next(each for each in level.ancestors() if each.parent is owner)
 
-    def given(node: Node) -> Node | None:
+    def context_value(node: Node) -> Node | None:
         if not isinstance(node, ColumnRef):
             return None
         owner.mention(node.column, location)
-        if node.column not in child.taken:
-            child.taken[node.column] = level.binding.fresh_given(owner, node.column)
-        return ContextValue(child.taken[node.column], owner.type_at(node.column).ref)
+        if node.column not in child.outer_values:
+            child.outer_values[node.column] = level.binding.new_value_number(owner, node.column)
+        return ContextValue(child.outer_values[node.column], owner.type_at(node.column).ref)
 
-    return Typed(rewrite(typed.node, given), typed.type)
+    return Typed(rewrite(typed.node, context_value), typed.type)

@@ -39,7 +39,7 @@ def set_call(tree: Tree, level: QueryLevel, name: str) -> tuple[SetCall, list[tu
     arguments = [level.expression(each) for each in tree.args]
     with at(tree.location):
         function, targets = resolve_set(name, [each.type for each in arguments])
-        given = build.given_to(function, arguments, targets)
+        given = build.with_casts(function, arguments, targets)
     types = column_types(function, [each.type for each in given])
     titles = [title for title, _ in function.results]
     made = SetCall(function.id, tuple(each.node for each in given), len(types))

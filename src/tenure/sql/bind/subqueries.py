@@ -22,7 +22,7 @@ from tenure.sql.bind.binding import refuse_recursion
 from tenure.sql.bind.clauses import check_subquery
 from tenure.sql.bind.locations import at
 from tenure.sql.bind.row_values import check_row_operator, compared, operator_name
-from tenure.sql.bind.scope import QueryLevel, seen_from
+from tenure.sql.bind.scope import QueryLevel, expression_in
 from tenure.sql.bind.values import BOOL
 from tenure.sql.plans.plan import (
     Aggregate,
@@ -126,13 +126,13 @@ def _asked(
 ) -> Typed:
     binding = level.binding
     refuse_recursion(plan, binding, "a subquery")
-    taken = binding.taken_by(plan, level)
+    outer_values = binding.outer_values_in(plan, level)
     arguments: list[Node] = list(operands)
-    for given in taken:
+    for given in outer_values:
         owner, position = binding.origins[given.number]
         arguments.append(ColumnRef(position) if owner is level else ContextValue(given.number, given.type))
     value = type if kind in (NestedKind.SCALAR, NestedKind.ARRAY) else None
-    takes = tuple(each.number for each in taken)
+    takes = tuple(each.number for each in outer_values)
     binding.nested.append(Subquery(kind, plan, takes, tuple(functions), value))
     return Typed(Nested(len(binding.nested) - 1, tuple(arguments), type.ref), type)
 
@@ -151,7 +151,7 @@ def _compared(tree: Tree, form: str, level: QueryLevel, inner: QueryLevel) -> Ty
 
 def _tested(plan: Plan, name: str, operands: Sequence[Typed], level: QueryLevel, inner: QueryLevel) -> Plan:
     """One column: whether the operands compare so with each row."""
-    outside = [seen_from(inner, level, each) for each in operands]
+    outside = [expression_in(inner, level, each) for each in operands]
     columns = [Typed(ColumnRef(at), output.type) for at, output in enumerate(plan.outputs)]
     return Project((OutputColumn("?column?", BOOL),), plan, (compared(name, outside, columns).node,))
 

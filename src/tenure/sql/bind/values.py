@@ -12,7 +12,7 @@ from tenure.expr.types.numbers import parse_numeric
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.clauses import check_column
 from tenure.sql.bind.locations import at
-from tenure.sql.bind.scope import Item, QueryLevel, column, column_of, qualified, seen_from
+from tenure.sql.bind.scope import Item, QueryLevel, column, column_of, expression_in, qualified
 from tenure.sql.bind.suggestions import hint
 from tenure.sql.text.parse import Tree, items, kind, names
 
@@ -126,7 +126,7 @@ def star(level: QueryLevel, path: list[str], location: int) -> list[tuple[str, T
     """What t.* stands for."""
     owner, item = qualified(level, path, location)
     return [
-        (each.name, seen_from(level, owner, each.typed, location), item)
+        (each.name, expression_in(level, owner, each.typed, location), item)
         for each in item.columns
         if not each.is_hidden
     ]

@@ -96,7 +96,7 @@ def _of_function(tree: Tree, level: QueryLevel, name: str) -> WindowCall:
     arguments = [level.expression(each) for each in tree.args]
     with at(tree.location):
         function, targets = resolve_window(name, [each.type for each in arguments])
-        given = build.given_to(function, arguments, targets)
+        given = build.with_casts(function, arguments, targets)
     kind_of_result = window_type(function, [each.type for each in given])
     return WindowCall(function.id, tuple(each.node for each in given), kind_of_result)
 

@@ -123,7 +123,7 @@ def _plain(tree: Tree, level: QueryLevel, *, is_read_often: bool) -> Cte:
     plan = _titled(binding.query(query, QueryLevel(binding, level.names, parent=level)), tree)
     how = option(tree, "ctematerialized")
     is_shared = how.endswith("Always") or (is_read_often and not how.endswith("Never"))
-    if not is_shared or binding.taken_by(plan, level):
+    if not is_shared or binding.outer_values_in(plan, level):
         return Cte(tree.ctename, plan, levels=binding.levels - before)
     binding.shared.append(plan)
     return Cte(tree.ctename, Shared(plan.outputs, len(binding.shared) - 1))
@@ -157,7 +157,7 @@ def _recursive(tree: Tree, level: QueryLevel) -> Cte:
     step = binding.query(query.rarg, QueryLevel(binding, level.names, parent=inner), keeps_unknown=True)
     step = _matched(tree.ctename, outputs, step, places, binding.places)
     plan: Plan = Recursive(outputs, number, start, step, query.all)
-    if binding.taken_by(plan, level):
+    if binding.outer_values_in(plan, level):
         return Cte(tree.ctename, plan, levels=binding.levels - before)
     binding.shared.append(plan)
     return Cte(tree.ctename, Shared(outputs, len(binding.shared) - 1))

@@ -88,7 +88,7 @@ def aggregate_sql(plan: Aggregate, over: Expressions) -> PreparedAggregates:
         raise NotShared("groups of values that only pass through")
     if not keys and not plan.calls:
         raise NotShared("one group of everything, of which nothing is asked")
-    parts = [_parts(call, over) for call in plan.calls]
+    parts = [_operand_values(call, over) for call in plan.calls]
 
     def finish(named: Sequence[Value]) -> tuple[list[Value], str]:
         columns = list(named[: len(keys)])
@@ -111,7 +111,7 @@ def _group_by(plan: Aggregate, keys: list[str]) -> str:
     return f" GROUP BY {', '.join(keys)}" if keys else ""
 
 
-def _parts(call: AggregateCall | WindowCall, over: Expressions) -> list[Value]:
+def _operand_values(call: AggregateCall | WindowCall, over: Expressions) -> list[Value]:
     """The arguments of a call, the digits of one if they differ, and its condition if it has one."""
     parts = [over.render(each) for each in call.arguments]
     if call.function in _OF_MIXED and parts[0].digits:
@@ -126,10 +126,10 @@ def _call(call: AggregateCall, parts: Sequence[Value]) -> Value:
     if call.order:
         raise NotShared("an aggregate in an order")
     distinct = "DISTINCT " if call.is_distinct else ""
-    return _made(call.function, call, parts, distinct, "")
+    return _call_sql(call.function, call, parts, distinct, "")
 
 
-def _made(
+def _call_sql(
     id: str, call: AggregateCall | WindowCall, parts: Sequence[Value], distinct: str, over: str
 ) -> Value:
     if id not in TEMPLATES:
@@ -166,7 +166,7 @@ def _shape(id: str, kind: Type, arguments: Sequence[Value]) -> DuckType:
 
 
 def window_sql(call: WindowCall, over: Expressions) -> Value:
-    parts = _parts(call, over)
+    parts = _operand_values(call, over)
     partition = [over.render(each) for each in call.partition]
     if not all(each.shape.is_plain for each in partition):
         raise NotShared("partitions by values that only pass through")
@@ -180,7 +180,7 @@ def window_sql(call: WindowCall, over: Expressions) -> Value:
     if call.is_aggregate:
         if "float" in call.function:
             raise NotShared("floats summed over a window")
-        return _made(call.function, call, parts, "", window)
+        return _call_sql(call.function, call, parts, "", window)
     template = _WINDOWS.get(call.function)
     if template is None or call.condition is not None:
         raise NotShared(call.function)

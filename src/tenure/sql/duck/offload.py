@@ -90,8 +90,8 @@ class Duck:
         self._columnar: Columnar | None = None
         self._large: set[int] = set()
         """Tables that were found to have many rows."""
-        self.taken = 0
-        self.given_up = 0
+        self.offloaded_count = 0
+        self.failed_count = 0
         """How many plans ran here, and how many DuckDB could not answer after all."""
 
     def taking(
@@ -113,7 +113,7 @@ class Duck:
             self._engine.close()
 
     def answer(self, rendered: Rendered, run: QueryRun, *, is_once: bool = False) -> Rows | None:
-        engine, columnar = self._parts()
+        engine, columnar = self._engine_and_columns()
         from tenure.table.arrow import Unrepresentable
 
         read: dict[int, Columns] = {}
@@ -138,9 +138,9 @@ class Duck:
         except (Unrepresentable, NotShared, SnapshotTooOld, BaseMoved):
             rows = None  # the rows executor raises the error, if there is one
         if rows is None:
-            self.given_up += 1
+            self.failed_count += 1
         else:
-            self.taken += 1
+            self.offloaded_count += 1
         return rows
 
     def reaches(self, scan: Scan, layout: Layout, context: Context) -> bool:
@@ -160,7 +160,7 @@ class Duck:
         """Whether a table is too large to be held as columns."""
         return self._columnar is not None and self._columnar.is_too_large(layout)
 
-    def based(self, rendered: Rendered, run: QueryRun) -> Iterator[str]:
+    def base_locations(self, rendered: Rendered, run: QueryRun) -> Iterator[str]:
         """Where the rows of tables with a base lie, for EXPLAIN."""
         for used in rendered.tables.values():
             layout = run.layouts(used.table)
@@ -179,7 +179,7 @@ class Duck:
         rows = self._store.snapshot().scan(span, limit=ROWS_MIN)
         return sum(1 for _ in rows) == ROWS_MIN
 
-    def _parts(self) -> "tuple[DuckEngine, Columnar]":
+    def _engine_and_columns(self) -> "tuple[DuckEngine, Columnar]":
         with self._lock:
             if self._engine is None or self._columnar is None:
                 from tenure.sql.duck.engine import DuckEngine
@@ -214,7 +214,7 @@ class _Taking:
     def noted(self, plan: Plan, run: QueryRun) -> tuple[str, ...]:
         """The line of EXPLAIN for a node that DuckDB runs."""
         rendered = render(_query(run), plan, run.context, self._enum)
-        return () if rendered is None else tuple(self._duck.based(rendered, run))
+        return () if rendered is None else tuple(self._duck.base_locations(rendered, run))
 
     def rendered(self, plan: Plan, run: QueryRun) -> Rendered | None:
         """The query for DuckDB; None if the rows executor runs the node."""
@@ -245,7 +245,9 @@ def _is_lazy(plan: Plan) -> bool:
         is_limited = is_limited or (isinstance(plan, Limit) and plan.count is not None)
         if isinstance(plan, Scan):
             return is_limited
-        if not isinstance(plan, Limit | Project | Filter) and not (isinstance(plan, Sort) and plan.is_given):
+        if not isinstance(plan, Limit | Project | Filter) and not (
+            isinstance(plan, Sort) and plan.is_presorted
+        ):
             return False
         plan = plan.input
 
@@ -260,7 +262,7 @@ def _computes(plan: Plan) -> bool:
 def _gathers(plan: Plan) -> bool:
     """Whether a node has to read many rows before it can give one."""
     if isinstance(plan, Sort):
-        return not plan.is_given
+        return not plan.is_presorted
     return isinstance(plan, Aggregate | Distinct | Join | SetOperation | Window)
 
 

@@ -46,7 +46,10 @@ def split(text: str, statements: StatementTable) -> list[str]:
 
 def is_statement(text: str, statements: StatementTable) -> bool:
     """Whether there is anything in it. Raises SyntaxFault (42601)."""
-    return tenure_statements.is_own(text, statements.by_words) or parse.one(as_of.cut(text)[0]) is not None
+    return (
+        tenure_statements.is_tenure_statement(text, statements.by_words)
+        or parse.one(as_of.cut(text)[0]) is not None
+    )
 
 
 def _check_syntax(text: str, statements: StatementTable, *, chars_before: int) -> None:

@@ -81,7 +81,7 @@ class NodeWriter:
             case Aggregate():
                 return _aggregate(plan)
             case Sort():
-                return "Presorted" if plan.is_given else "Sort"
+                return "Presorted" if plan.is_presorted else "Sort"
             case SetOperation():
                 return _set_operation(plan)
             case Shared():

@@ -34,45 +34,45 @@ Clock = Callable[[], float]
 
 
 @dataclass(slots=True)
-class Seen:
+class NodeStatistics:
     """The measured runs and rows of a node."""
 
     loops: int = 0
     rows: int = 0
     seconds: float = 0.0
-    is_taken: bool = False
+    is_offloaded: bool = False
     """DuckDB runs it."""
     notes: tuple[str, ...] = ()
     """Where it finds its rows."""
 
     def __str__(self) -> str:
-        if self.is_taken and not self.loops:
+        if self.is_offloaded and not self.loops:
             return " in DuckDB"
         each = self.rows / self.loops if self.loops else 0
-        where = " in DuckDB" if self.is_taken else ""
+        where = " in DuckDB" if self.is_offloaded else ""
         return f" (actual time={self.seconds * 1000:.3f} rows={each:.2f} loops={self.loops}){where}"
 
 
 def lines(query: Query, run: QueryRun | None = None) -> Iterator[str]:
     """How it would run now; what DuckDB would take over is marked."""
-    taken = {} if run is None else _taken(query, run)
-    yield from _tree(query, taken)
+    offloaded = {} if run is None else _offloaded(query, run)
+    yield from _tree(query, offloaded)
     if run is not None:
-        yield f"Executor: {'rows and DuckDB' if taken else 'rows'}"
+        yield f"Executor: {'rows and DuckDB' if offloaded else 'rows'}"
 
 
-def _taken(query: Query, run: QueryRun) -> dict[int, Seen]:
+def _offloaded(query: Query, run: QueryRun) -> dict[int, NodeStatistics]:
     """The nodes that DuckDB would take over, by identity: the topmost of each part."""
     rendered = getattr(run.instead, "rendered", None)
     if rendered is None:
         return {}
     run = replace(run, query=query, context=_without_answers(run.context, query))
-    found: dict[int, Seen] = {}
+    found: dict[int, NodeStatistics] = {}
     waiting = [query.plan, *query.shared, *(each.plan for each in query.nested if not each.takes)]
     while waiting:
         plan = waiting.pop()
         if rendered(plan, run) is not None:
-            found[id(plan)] = Seen(is_taken=True, notes=_noted(plan, run))
+            found[id(plan)] = NodeStatistics(is_offloaded=True, notes=_noted(plan, run))
         else:
             waiting += inputs(plan)
     return found
@@ -94,16 +94,16 @@ def analyzed(query: Query, runner: CompiledQuery, run: QueryRun, clock: Clock) -
     watching = _Watching(run, clock)
     for _ in runner.rows(replace(run, instead=watching.instead, watch=watching.watch)):
         pass
-    yield from _tree(query, watching.seen)
-    is_taken = any(seen.is_taken for seen in watching.seen.values())
-    yield f"Executor: {'rows and DuckDB' if is_taken else 'rows'}"
+    yield from _tree(query, watching.statistics)
+    is_offloaded = any(statistics.is_offloaded for statistics in watching.statistics.values())
+    yield f"Executor: {'rows and DuckDB' if is_offloaded else 'rows'}"
 
 
 class _Watching:
     def __init__(self, run: QueryRun, clock: Clock) -> None:
         self._run = run
         self._clock = clock
-        self.seen: dict[int, Seen] = {}
+        self.statistics: dict[int, NodeStatistics] = {}
         """By the identity of the node."""
         self.instead = None if run.instead is None else self._instead
 
@@ -114,50 +114,50 @@ class _Watching:
         if rows is not None:
             # DuckDB does most of its work before it gives the first row.
             self._of(plan).seconds += self._clock() - began
-            self._of(plan).is_taken = True
+            self._of(plan).is_offloaded = True
             self._of(plan).notes = _noted(plan, replace(run, instead=self._run.instead))
         return rows
 
     def watch(self, plan: Plan, rows: Rows) -> Rows:
-        seen, clock = self._of(plan), self._clock
-        seen.loops += 1
+        statistics, clock = self._of(plan), self._clock
+        statistics.loops += 1
         while True:
             began = clock()
             row = next(rows, None)
-            seen.seconds += clock() - began
+            statistics.seconds += clock() - began
             if row is None:
                 return
-            seen.rows += 1
+            statistics.rows += 1
             yield row
 
-    def _of(self, plan: Plan) -> Seen:
-        return self.seen.setdefault(id(plan), Seen())
+    def _of(self, plan: Plan) -> NodeStatistics:
+        return self.statistics.setdefault(id(plan), NodeStatistics())
 
 
-def _tree(query: Query, seen: dict[int, Seen]) -> Iterator[str]:
+def _tree(query: Query, statistics: dict[int, NodeStatistics]) -> Iterator[str]:
     writer = NodeWriter(query)
-    yield from _node(query.plan, writer, seen)
+    yield from _node(query.plan, writer, statistics)
     for number, plan in enumerate(query.shared):
         yield f"  CTE {number + 1}"
-        yield from _indented(_node(plan, writer, seen), "    ->  ")
+        yield from _indented(_node(plan, writer, statistics), "    ->  ")
     asked = {number for node in everything(query.plan, query) for number in nested_in(node)}
     for number, nested in enumerate(query.nested):
         if number not in asked:
             continue  # it has become a join
         yield f"  {'SubPlan' if nested.takes else 'InitPlan'} {number + 1}"
-        yield from _indented(_node(nested.plan, writer, seen), "    ->  ")
+        yield from _indented(_node(nested.plan, writer, statistics), "    ->  ")
 
 
-def _node(plan: Plan, writer: NodeWriter, seen: dict[int, Seen]) -> Iterator[str]:
-    noted = seen.get(id(plan))
-    is_analyzed = any(each.loops for each in seen.values())
+def _node(plan: Plan, writer: NodeWriter, statistics: dict[int, NodeStatistics]) -> Iterator[str]:
+    noted = statistics.get(id(plan))
+    is_analyzed = any(each.loops for each in statistics.values())
     never = " (never executed)" if is_analyzed and noted is None else ""
     yield f"{writer.title(plan)}{noted or never}"
     yield from (f"  {line}" for line in (*writer.details(plan), *(noted.notes if noted else ())))
-    if noted is not None and noted.is_taken:
-        seen = {}  # what is below is DuckDB's own
+    if noted is not None and noted.is_offloaded:
+        statistics = {}  # DuckDB runs the nodes below
     for each in inputs(plan):
-        yield from _indented(_node(each, writer, seen), "  ->  ")
+        yield from _indented(_node(each, writer, statistics), "  ->  ")
 
 
 def _indented(lines: Iterator[str], arrow: str) -> Iterator[str]:

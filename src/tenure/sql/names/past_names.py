@@ -34,14 +34,14 @@ def absence(
         detail = f'What has this name now was there under another: "{then.name}".'
         hint = "Use the names of that time, or read at a later time."
     else:
-        detail = f"It exists since {_shown(_made_at(services, found, at))}."
+        detail = f"It exists since {_shown(_created_at(services, found, at))}."
         hint = "Read at a later time."
     return UndefinedTable(
         f'relation "{spoken}" did not exist at {_shown(at)}', detail=detail, hint=hint, position=position
     )
 
 
-def _made_at(services: Services, descriptor: AnyDescriptor, after_at: Timestamp) -> Timestamp:
+def _created_at(services: Services, descriptor: AnyDescriptor, after_at: Timestamp) -> Timestamp:
     """When the first version was written that came after a time at which there was none."""
     key = services.catalog.key(descriptor.id)
     found = services.store.history(Span(key, key + b"\0"), since_at=after_at, limit=1)

@@ -33,7 +33,7 @@ from tenure.sql.text.tenure_statements import TokenReader
 INT8, TEXT = type_of(TypeRef("int8")), type_of(TypeRef("text"))
 OF_SEQUENCES = {("nextval", 1): NEXT, ("currval", 1): CURRENT, ("setval", 2): SET, ("setval", 3): SET}
 
-Known = Mapping[tuple[str, ...], int]
+SequenceIds = Mapping[tuple[str, ...], int]
 """Names that stand for objects already: those of a view's query."""
 
 
@@ -45,7 +45,7 @@ class ObjectNames(Protocol):
     def descriptor(self, id: int) -> AnyDescriptor | None: ...
 
 
-def bind(names: ObjectNames, name: str, arguments: Sequence[Typed], known: Known) -> Typed | None:
+def bind(names: ObjectNames, name: str, arguments: Sequence[Typed], known: SequenceIds) -> Typed | None:
     """The call, with the sequence by its id; None if it is no function of sequences."""
     if name == "lastval" and not arguments:
         return build.call(LAST)

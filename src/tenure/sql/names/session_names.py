@@ -58,7 +58,7 @@ LIVENESS_NAME = "sql_liveness_is_alive"
 LIVENESS_SCHEMAS = (["tenure_internal"], ["crdb_internal"])
 """The second is the spelling of the document on liveness."""
 
-NOTHING: sequence_names.Known = {}
+NOTHING: sequence_names.SequenceIds = {}
 
 
 INLINE_LEVELS_MAX = 4
@@ -175,7 +175,7 @@ class SessionNames:
         return found
 
     def call(
-        self, name: Sequence[str], arguments: Sequence[Typed], known: sequence_names.Known = NOTHING
+        self, name: Sequence[str], arguments: Sequence[Typed], known: sequence_names.SequenceIds = NOTHING
     ) -> Typed | None:
         if name[-1] == LIVENESS_NAME and list(name[:-1]) in LIVENESS_SCHEMAS:
             return call(LIVENESS, *arguments)

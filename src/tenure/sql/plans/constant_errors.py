@@ -61,50 +61,51 @@ def constants(
     plan: Plan, nested: Sequence[Subquery], shared: Sequence[Plan], parameters: int
 ) -> tuple[Node, ...]:
     """The expressions with something to fold; `parameters` is how many parameters the statement has."""
-    looking = _Looking(nested, shared, parameters)
-    looking.follow_whole(plan)
-    return tuple(looking.found)
+    search = _ConstantSearch(nested, shared, parameters)
+    search.follow_whole(plan)
+    return tuple(search.found)
 
 
 @dataclass
-class _Looking:
+class _ConstantSearch:
     nested: Sequence[Subquery]
     shared: Sequence[Plan]
     parameters: int
     found: list[Node] = field(default_factory=list)
     followed: set[int] = field(default_factory=set)
     """The ids of plans that were followed: a WITH query may be read several times."""
-    known: dict[int, list[Node]] = field(default_factory=dict)
-    """By the id of a plan, what its columns are made of."""
+    column_trees: dict[int, list[Node]] = field(default_factory=dict)
+    """By the id of a plan: the expression of each of its columns."""
 
     def follow_whole(self, plan: Plan) -> None:
         self.note(self.follow(plan, _all(plan)))
 
     def follow(self, plan: Plan, used: Columns) -> list[Node]:
-        """What each column of a row is made of, as far as it may be of constants; the rest is noted."""
-        asked = _asked(plan, used)
-        below = [self.follow(each, columns) for each, columns in zip(inputs(plan), asked, strict=True)]
-        made = self.known[id(plan)] = self._made(plan, used, below)
-        return made
+        """The expression of each column, VARYING if it depends on rows; other expressions with constants are
+        noted."""
+        needed = _needed_columns(plan, used)
+        below = [self.follow(each, columns) for each, columns in zip(inputs(plan), needed, strict=True)]
+        trees = self.column_trees[id(plan)] = self._columns_of(plan, used, below)
+        return trees
 
-    def _made(self, plan: Plan, used: Columns, below: list[list[Node]]) -> list[Node]:
-        known = [each for side in below for each in side]
-        made = [_filled(each, known) for each in expressions(_without_unused(plan, used))]
+    def _columns_of(self, plan: Plan, used: Columns, below: list[list[Node]]) -> list[Node]:
+        column_trees = [each for side in below for each in side]
+        trees = [_filled(each, column_trees) for each in expressions(_without_unused(plan, used))]
         if isinstance(plan, Project):
-            return self._projected(plan, used, made)
+            return self._projected(plan, used, trees)
         if isinstance(plan, Values) and len(plan.rows) == 1:
-            return [self._kept(each) for each in made]
-        self.note(made)
+            return [self._kept(each) for each in trees]
+        self.note(trees)
         if isinstance(plan, Filter | Join):
-            for each, guard in zip(expressions(plan), made, strict=True):
+            for each, guard in zip(expressions(plan), trees, strict=True):
                 self._push_each(plan, each, guard)
         if isinstance(plan, Filter | Lock):
-            return known
+            return column_trees
         if isinstance(plan, Join):
             return self._joined(plan, *below)
         if isinstance(plan, Shared):
             self._follow_once(self.shared[plan.number])
-        self.note(known)
+        self.note(column_trees)
         return [VARYING] * len(plan.outputs)
 
     def note(self, trees: Sequence[Node]) -> None:
@@ -120,18 +121,18 @@ class _Looking:
             self.followed.add(id(plan))
             self.follow_whole(plan)
 
-    def _projected(self, plan: Project, used: Columns, made: Sequence[Node]) -> list[Node]:
-        wanted = [each if at in used else VARYING for at, each in enumerate(made)]
+    def _projected(self, plan: Project, used: Columns, trees: Sequence[Node]) -> list[Node]:
+        wanted = [each if at in used else VARYING for at, each in enumerate(trees)]
         if not _is_at_head(plan):
             return [self._kept(each) for each in wanted]
         self.note(wanted)
         return [VARYING] * len(wanted)
 
     def _kept(self, tree: Node) -> Node:
-        is_known = isinstance(tree, Const) or (
+        is_constant = isinstance(tree, Const) or (
             isinstance(tree, ContextValue) and tree.number < self.parameters
         )
-        if is_known:
+        if is_constant:
             return tree
         if _is_large(tree) or has_nested(tree) or not has_constants(tree, self.parameters):
             self.note([tree])
@@ -157,11 +158,11 @@ class _Looking:
     def _push_each(self, plan: Filter | Join, condition: Node, guard: Node) -> None:
         """`guard` is the condition as it is folded at its own place: if it is false there, nothing is
         pushed."""
-        parts = [each for each in conjuncts(condition) if _columns([each]) and not has_nested(each)]
+        conditions = [each for each in conjuncts(condition) if _columns([each]) and not has_nested(each)]
         if isinstance(plan, Filter):
-            self._push(plan.input, conjoined(parts), guard)
+            self._push(plan.input, conjoined(conditions), guard)
         else:
-            self._push_to_sides(plan, parts, guard, is_own=True)
+            self._push_to_sides(plan, conditions, guard, is_join_condition=True)
 
     def _push(self, plan: Plan, condition: Node | None, guard: Node) -> None:
         if condition is None or _is_large(condition):
@@ -171,8 +172,8 @@ class _Looking:
                 inner = _filled(condition, plan.expressions)
                 if has_nested(inner) or _numbers_rows(plan):
                     return
-                pushed = _filled(inner, self.known[id(plan.input)])
-                self.note([And((guard, *self._own_conditions(plan.input), pushed))])
+                pushed = _filled(inner, self.column_trees[id(plan.input)])
+                self.note([And((guard, *self._conditions_of(plan.input), pushed))])
                 self._push(plan.input, inner, guard)
             case Filter() | Sort() | Lock() | Distinct(on=None):
                 self._push(plan.input, condition, guard)
@@ -180,30 +181,34 @@ class _Looking:
                 self._push(plan.left, condition, guard)
                 self._push(plan.right, condition, guard)
             case Join():
-                self._push_to_sides(plan, conjuncts(condition), guard, is_own=False)
+                self._push_to_sides(plan, conjuncts(condition), guard, is_join_condition=False)
 
-    def _push_to_sides(self, join: Join, parts: list[Node], guard: Node, *, is_own: bool) -> None:
+    def _push_to_sides(
+        self, join: Join, conditions: list[Node], guard: Node, *, is_join_condition: bool
+    ) -> None:
         """A join's own conditions go to its nullable side, conditions from above to the other one."""
         width = len(join.left.outputs)
-        to_left = (JoinKind.RIGHT,) if is_own else (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
-        to_right = (JoinKind.LEFT,) if is_own else (JoinKind.RIGHT,)
+        to_left = (JoinKind.RIGHT,) if is_join_condition else (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
+        to_right = (JoinKind.LEFT,) if is_join_condition else (JoinKind.RIGHT,)
         if join.kind in (JoinKind.INNER, *to_left):
-            left = [each for each in parts if max(_columns([each]), default=width) < width]
+            left = [each for each in conditions if max(_columns([each]), default=width) < width]
             self._push(join.left, conjoined(left), guard)
         if join.kind in (JoinKind.INNER, *to_right):
-            right = [shifted(each, -width) for each in parts if min(_columns([each]), default=-1) >= width]
+            right = [
+                shifted(each, -width) for each in conditions if min(_columns([each]), default=-1) >= width
+            ]
             self._push(join.right, conjoined(right), guard)
 
-    def _own_conditions(self, plan: Plan) -> list[Node]:
+    def _conditions_of(self, plan: Plan) -> list[Node]:
         """The subquery's own conditions: if they are false, a pushed condition is not evaluated."""
         found: list[Node] = []
         while isinstance(plan, Filter):
-            found.insert(0, _filled(plan.condition, self.known[id(plan.input)]))
+            found.insert(0, _filled(plan.condition, self.column_trees[id(plan.input)]))
             plan = plan.input
         return found
 
 
-def _asked(plan: Plan, used: Columns) -> list[Columns]:
+def _needed_columns(plan: Plan, used: Columns) -> list[Columns]:
     """Of each input, the columns that the plan's own `used` ones need."""
     match plan:
         case Project():
@@ -272,5 +277,5 @@ def _all(plan: Plan) -> Columns:
     return frozenset(range(len(plan.outputs)))
 
 
-def _filled(tree: Node, known: Sequence[Node]) -> Node:
-    return rewrite(tree, lambda node: known[node.column] if isinstance(node, ColumnRef) else None)
+def _filled(tree: Node, column_trees: Sequence[Node]) -> Node:
+    return rewrite(tree, lambda node: column_trees[node.column] if isinstance(node, ColumnRef) else None)

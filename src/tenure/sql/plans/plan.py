@@ -244,7 +244,7 @@ class Sort:
 
     input: "Plan"
     keys: tuple[SortKey, ...]
-    is_given: bool = False
+    is_presorted: bool = False
     """The input comes in this order by itself, along an index: there is nothing to sort, as long as
     nobody else makes its rows."""
 

@@ -93,13 +93,13 @@ class CompiledCall:
         if not self._is_held:
             return start, self._filtered(self._plain(step, context), context), finished
 
-        def finished_of_held(held: list[Tuple], row: Tuple) -> Any:
+        def finish_kept_rows(held: list[Tuple], row: Tuple) -> Any:
             state = start()
             for values in self._in_order(held, context):
                 state = step(state, *values)
             return finished(state, row)
 
-        return list, self._filtered(self._holding(context, holding), context), finished_of_held
+        return list, self._filtered(self._holding(context, holding), context), finish_kept_rows
 
     def _plain(self, step: Callable[..., Any], context: Context) -> Step:
         arguments, is_strict = self._arguments, self._aggregate.is_strict

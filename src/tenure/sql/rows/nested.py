@@ -41,7 +41,7 @@ class CompiledSubquery:
         self._remembers = not self._free or not is_volatile_plan(subquery.plan, query)
         self._answer = _ANSWERS.get(subquery.kind) or quantified(subquery)
 
-    def asked(self, run: QueryRun) -> Ask:
+    def bound_to(self, run: QueryRun) -> Ask:
         """The function for the run's Context: called with the operands, if any, then the outer values."""
         if self._free or self._workings:
             run = replace(run, instead=None)

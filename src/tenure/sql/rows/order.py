@@ -39,7 +39,7 @@ class SortRows(RowNode):
         self._sort = sorter(plan.keys, types_of(plan.input.outputs), compiler)
 
     def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
-        if self.plan.is_given:
+        if self.plan.is_presorted:
             # An input that DuckDB runs would not keep the index's order.
             return self._input.start(replace(run, instead=None), wanted)
         return self._sorted(run, wanted)

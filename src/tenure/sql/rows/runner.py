@@ -86,7 +86,7 @@ class CompiledQuery:
         run = replace(
             run, query=query, context=context, given=given, shared={}, working={}, rounds=Counter(), scans={}
         )
-        nested += [each.asked(run) for each in self._nested]
+        nested += [each.bound_to(run) for each in self._nested]
         rows = self._node.start(run, wanted)
         return _forgetting(rows, run, nested) if nested or query.shared else rows
 

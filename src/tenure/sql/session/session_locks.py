@@ -30,7 +30,7 @@ class SessionLocks:
         self._owner: LockOwner | None = None
 
     @property
-    def known_owner(self) -> LockOwner | None:
+    def existing_owner(self) -> LockOwner | None:
         """The owner of this session's locks, if it has ever locked anything; from any thread."""
         return self._owner
 

@@ -214,7 +214,7 @@ def _list_locks(node: NodeView) -> Iterator[ShownLock]:
 
 
 def _owners(sessions: "Sequence[SessionState]") -> "dict[int, SessionState]":
-    return {owner.number: each for each in sessions if (owner := each.locks.known_owner) is not None}
+    return {owner.number: each for each in sessions if (owner := each.locks.existing_owner) is not None}
 
 
 def _locked(standing: Standing, session: SessionState | None) -> ShownLock:

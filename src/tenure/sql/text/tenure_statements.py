@@ -138,7 +138,7 @@ LATER = (
 
 def find(text: str, statements: Mapping[tuple[str, ...], E]) -> tuple[E, TokenReader] | None:
     """The entry that a statement's first words name, and the words after them; None: it is PostgreSQL's."""
-    if not _may_be_own(text):
+    if not _may_be_tenure_statement(text):
         return None
     found = parse.tokens(text)
     words = tuple(each.text.lower() for each in found[:4])
@@ -153,9 +153,9 @@ def find(text: str, statements: Mapping[tuple[str, ...], E]) -> tuple[E, TokenRe
     return None
 
 
-def is_own(text: str, statements: Mapping[tuple[str, ...], object]) -> bool:
+def is_tenure_statement(text: str, statements: Mapping[tuple[str, ...], object]) -> bool:
     """Whether `find` finds it, or refuses it."""
-    if not _may_be_own(text):
+    if not _may_be_tenure_statement(text):
         return False
     found = parse.tokens(text)
     words = tuple(each.text.lower() for each in found[:4])
@@ -163,7 +163,7 @@ def is_own(text: str, statements: Mapping[tuple[str, ...], object]) -> bool:
     return begins or _has(found, "configure")
 
 
-def _may_be_own(text: str) -> bool:
+def _may_be_tenure_statement(text: str) -> bool:
     first = text.lstrip()[:10].lower().split(None, 1)
     return bool(first) and first[0].rstrip(";(") in FIRST_WORDS
 

@@ -156,7 +156,7 @@ def test_an_index_is_chosen_by_the_condition(
 def test_a_sort_is_left_out_where_an_index_has_the_order(
     two_sides: TwoSides, statement: str, expected: list[bool]
 ) -> None:
-    sorts = [node.is_given for node in walk(planned(two_sides, statement)) if isinstance(node, Sort)]
+    sorts = [node.is_presorted for node in walk(planned(two_sides, statement)) if isinstance(node, Sort)]
     assert sorts == expected
 
 

@@ -260,11 +260,11 @@ def test_a_reader_whose_files_are_gone_plans_again(lake: Lake, duck: Duck, is_ca
         assert asked.by_duck(source, ID, B) == expected
     lake.flush()
     lake.files.delete([file.name for file in old.live])
-    given_up = duck.given_up
+    given_up = duck.failed_count
     if not is_cached:
         lake.bases.bases()[0].groups.forget()
     assert asked.by_duck(source, ID, B) == expected
-    assert duck.given_up == given_up
+    assert duck.failed_count == given_up
 
 
 def test_a_stream_whose_files_go_under_it_plans_again_at_its_time(
@@ -364,7 +364,7 @@ def test_a_delta_is_held_without_columns_that_have_no_place_in_arrow(lake: Lake,
 
 
 def _loaded(duck: Duck) -> set[int]:
-    _, cache = duck._parts()
+    _, cache = duck._engine_and_columns()
     (slot,) = cache._slots.values()
     assert slot.held is not None
     return set(slot.held.wanted.columns)
@@ -385,7 +385,7 @@ def test_only_files_that_meet_the_span_are_read(lake: Lake, monkeypatch: pytest.
 @pytest.fixture
 def plans(duck: Duck, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How DuckDB went about each query."""
-    engine, _ = duck._parts()
+    engine, _ = duck._engine_and_columns()
     plans: list[str] = []
     execute = type(engine)._connection
 
@@ -476,7 +476,7 @@ def test_a_delta_that_is_not_small_is_joined_as_it_is(
     lake.flush()
     lake.bases.load()
     _changed(lake, 7, "changed")
-    engine, _ = duck._parts()
+    engine, _ = duck._engine_and_columns()
     monkeypatch.setattr(engine, "_copied_bytes_max", 10)
     assert Asked(lake, duck).agree_joined(lake.store.snapshot(), ID, B)
     assert f"n{lake.table.id}" not in plans[0]
@@ -493,7 +493,7 @@ def test_what_is_held_follows_the_base_between_queries(lake: Lake, duck: Duck) -
     lake.bases.load()
     _changed(lake, 4, "changed")
     duck.step()
-    _, cache = duck._parts()
+    _, cache = duck._engine_and_columns()
     assert cache.delta_rows(asked.layout) == 1
     assert asked.agree(lake.store.snapshot(), ID, B)
 
@@ -505,7 +505,7 @@ def test_a_base_tells_how_many_rows_there_are(lake: Lake, duck: Duck) -> None:
     _filled(lake, 100)
     asked = Asked(lake, duck)
     asked.by_duck(lake.store.snapshot(), ID)
-    _, cache = duck._parts()
+    _, cache = duck._engine_and_columns()
     assert cache.rows(asked.layout) == 31
 
 
@@ -575,7 +575,7 @@ def test_nothing_but_the_lake_is_reached(tmp_path: Path) -> None:
     _filled(lake, 1)
     (file,) = lake.flush().live
     outside.write_bytes(Path(lake.files.duck_path(file.name)).read_bytes())
-    engine, _ = duck._parts()
+    engine, _ = duck._engine_and_columns()
     kind = lake.layout.columns[B].type
     for path, is_reached in ((lake.files.duck_path(file.name), True), (str(outside), False)):
         rendered = Rendered(
@@ -613,7 +613,7 @@ class Shut:
             output.write(data)
 
     def answers(self, sql: str) -> bool:
-        engine, _ = self.duck._parts()
+        engine, _ = self.duck._engine_and_columns()
         kind = self.lake.layout.columns[B].type
         rendered = Rendered(sql, (), {}, (Value("", kind, shape_of(kind)),))
         return engine.run(rendered, dict, lambda: None, account=lone_account(1 << 30)) is not None

@@ -291,14 +291,14 @@ FAILING = [
 @pytest.mark.parametrize("text", WHOLE)
 def test_a_query_runs_whole_in_duckdb_with_the_same_answer(house: House, text: str) -> None:
     query = house.query(text)
-    before = house.duck.taken
+    before = house.duck.offloaded_count
     found, expected = house.by_duck(query), house.by_rows(query)
     if "ORDER BY" not in text.rpartition(")")[2]:
         found, expected = sorted(found), sorted(expected)
     assert found == expected
     assert isinstance(found, list)
     assert _took_whole(house, query), "DuckDB did not take all of it"
-    assert house.duck.taken > before
+    assert house.duck.offloaded_count > before
 
 
 def _took_whole(house: House, query: Query) -> bool:
@@ -425,9 +425,9 @@ def test_it_is_known_whether_only_the_first_rows_of_a_table_are_wanted(text: str
 
 
 def test_few_rows_are_left_to_the_rows(house: House) -> None:
-    before = house.duck.taken
+    before = house.duck.offloaded_count
     house.by_duck(house.query("SELECT city, count(*) FROM people GROUP BY city"), is_forced=False)
-    assert house.duck.taken == before
+    assert house.duck.offloaded_count == before
 
 
 def test_a_query_that_is_canceled_ends(house: House) -> None:
@@ -468,11 +468,11 @@ def test_tables_too_large_to_hold_are_streamed() -> None:
     ):
         query = house.query(text)
         assert sorted(house.by_duck(query)) == sorted(house.by_rows(query))
-    assert house.duck.given_up == 0
-    taken = house.duck.taken
+    assert house.duck.failed_count == 0
+    taken = house.duck.offloaded_count
     passing = house.query("SELECT id FROM people WHERE age > 3")
     house.by_duck(passing, is_forced=False)
-    assert house.duck.taken == taken, "rows can stream as well"
+    assert house.duck.offloaded_count == taken, "rows can stream as well"
     house.close()
 
 

@@ -130,7 +130,7 @@ def test_a_sort_that_is_given_lets_nobody_else_make_its_rows(desk: Desk) -> None
     def instead(plan: Plan, run: QueryRun) -> Rows | None:
         return iter([(9,)]) if isinstance(plan, Distinct) else None
 
-    plan = Sort(Distinct(ints(1, 2)), (key(0),), is_given=True)
+    plan = Sort(Distinct(ints(1, 2)), (key(0),), is_presorted=True)
     assert desk.answer(plan, instead=instead) == [(1,), (2,)]
 
 

@@ -59,10 +59,10 @@ def add(definer: Definer, table: Table, action: Tree) -> None:
         sequence = make_sequence(definer, schema, table.name, column.name, column.sequence, table.owner)
     known = [(each.id, each.name, each.type) for each in table.columns if each.generated is None]
     change = addition(definer, column, known, sequence, _filled(definer, column))
-    altered = alter(definer.draft, definer.known, table.id, change)
+    altered = alter(definer.draft, definer.use, table.id, change)
     if sequence is not None:
         owner = OwnedBy(table.id, named_column(altered, column.name).id)
-        set_owned_by(definer.draft, definer.known, sequence, owner)
+        set_owned_by(definer.draft, definer.use, sequence, owner)
     for constraint in column.constraints:
         add_constraint(definer, schema, table.id, constraint, (column.name,))
 
@@ -97,7 +97,7 @@ def drop(definer: Definer, table: Table, action: Tree) -> None:
         tell_cascade(definer, [Thing(table.id, COLUMN, column.id)])
     drops.drop_column(
         definer.draft,
-        definer.known,
+        definer.use,
         table.id,
         action.name,
         is_cascade=is_cascade,
@@ -113,7 +113,7 @@ def set_default(definer: Definer, table: Table, action: Tree) -> None:
     change = (
         DropDefault(action.name) if default is None or is_null(default) else SetDefault(action.name, default)
     )
-    alter(definer.draft, definer.known, table.id, change)
+    alter(definer.draft, definer.use, table.id, change)
 
 
 def set_not_null(definer: Definer, table: Table, action: Tree) -> None:
@@ -121,11 +121,11 @@ def set_not_null(definer: Definer, table: Table, action: Tree) -> None:
 
 
 def set_not_null_of(definer: Definer, table: Table, name: str) -> None:
-    alter(definer.draft, definer.known, table.id, SetNotNull(name))
+    alter(definer.draft, definer.use, table.id, SetNotNull(name))
 
 
 def drop_not_null(definer: Definer, table: Table, action: Tree) -> None:
-    alter(definer.draft, definer.known, table.id, DropNotNull(action.name))
+    alter(definer.draft, definer.use, table.id, DropNotNull(action.name))
 
 
 def drop_expression(definer: Definer, table: Table, action: Tree) -> None:
@@ -135,7 +135,7 @@ def drop_expression(definer: Definer, table: Table, action: Tree) -> None:
             f'column "{action.name}" of relation "{table.name}" is not a generated column, skipping'
         )
         return
-    alter(definer.draft, definer.known, table.id, DropExpression(action.name))
+    alter(definer.draft, definer.use, table.id, DropExpression(action.name))
 
 
 # ── identity ───────────────────────────────────────────────────────────────────────────────────
@@ -149,8 +149,8 @@ def add_identity(definer: Definer, table: Table, action: Tree) -> None:
     sequence = make_sequence(definer, schema, table.name, column.name, options, table.owner)
     default: Expression = next_of(definer, sequence, column.type)
     change = AddIdentity(column.name, identity_of(tree.generated_when), default)
-    alter(definer.draft, definer.known, table.id, change)
-    set_owned_by(definer.draft, definer.known, sequence, OwnedBy(table.id, column.id))
+    alter(definer.draft, definer.use, table.id, change)
+    set_owned_by(definer.draft, definer.use, sequence, OwnedBy(table.id, column.id))
 
 
 def set_identity(definer: Definer, table: Table, action: Tree) -> None:
@@ -158,8 +158,8 @@ def set_identity(definer: Definer, table: Table, action: Tree) -> None:
     options = child(action, "def").items
     kind = [chr(child(each, "arg").ival) for each in items(options) if each.defname == "generated"]
     identity = identity_of(kind[0]) if kind else column.identity
-    alter(definer.draft, definer.known, table.id, SetIdentity(action.name, identity))
-    for sequence in owned_sequences(definer.draft, definer.known, definer.declared(table.id), column.id):
+    alter(definer.draft, definer.use, table.id, SetIdentity(action.name, identity))
+    for sequence in owned_sequences(definer.draft, definer.use, definer.declared(table.id), column.id):
         if len(options) > len(kind):
             alter_options(definer, sequence, options)
 
@@ -171,4 +171,4 @@ def drop_identity(definer: Definer, table: Table, action: Tree) -> None:
             f'column "{action.name}" of relation "{table.name}" is not an identity column, skipping'
         )
         return
-    drops.drop_identity(definer.draft, definer.known, table.id, action.name)
+    drops.drop_identity(definer.draft, definer.use, table.id, action.name)

@@ -89,7 +89,7 @@ def _alter_other(definer: Definer, id: int, relation: object, actions: list[Tree
     for action in actions:
         subtype = option(action, "subtype")
         if subtype == "AT_ChangeOwner":
-            set_owner(definer.draft, definer.known, id, definer.role(action.newowner))
+            set_owner(definer.draft, definer.use, id, definer.role(action.newowner))
             continue
         is_sequence = isinstance(relation, SequenceDescriptor)
         raise WrongObjectType(
@@ -141,7 +141,7 @@ def _add_constraint(definer: Definer, table: Table, action: Tree, *, is_replacin
     tree = child(action, "def")
     if is_replacing and _adds_primary_key(action):
         change = primary_key(definer, schema, table, tree, tuple(names(tree.keys)), is_added=False)
-        alter(definer.draft, definer.known, table.id, change)
+        alter(definer.draft, definer.use, table.id, change)
     elif option(tree, "contype") == "CONSTR_NOTNULL":
         alter_columns.set_not_null_of(definer, table, names(tree.keys)[0])
     else:
@@ -163,7 +163,7 @@ def _drop_constraint(definer: Definer, table: Table, action: Tree) -> None:
         definer.notice(f"{message}, skipping")
         return
     is_cascade = option(action, "behavior") == "DROP_CASCADE"
-    referring = referring_to(definer.draft, definer.known, table)
+    referring = referring_to(definer.draft, definer.use, table)
     if isinstance(constraint, Index) and is_cascade:
         for each in needing(table, constraint, referring):
             definer.notice(f"drop cascades to {each}")
@@ -171,23 +171,23 @@ def _drop_constraint(definer: Definer, table: Table, action: Tree) -> None:
         _let_views_go(definer, table, constraint, is_cascade=is_cascade)
         if is_cascade and needing(table, constraint, referring):
             raise NotSupported("a primary key that foreign keys refer to cannot be dropped with CASCADE")
-        alter(definer.draft, definer.known, table.id, DropPrimaryKey(row_id_default(definer), referring))
+        alter(definer.draft, definer.use, table.id, DropPrimaryKey(row_id_default(definer), referring))
     else:
         change = DropConstraint(action.name, is_cascade, referring)
-        alter(definer.draft, definer.known, table.id, change)
+        alter(definer.draft, definer.use, table.id, change)
 
 
 def _let_views_go(definer: Definer, table: Table, key: Index, *, is_cascade: bool) -> None:
     """Views that group by a primary key and select more than it need it: they keep it, or go with it."""
     views = [each for each in table.dependents if relies_on_key(definer, each, table)]
-    names_of_views = [view_of(definer.draft, definer.known, each).name for each in views]
+    names_of_views = [view_of(definer.draft, definer.use, each).name for each in views]
     if views and not is_cascade:
         what = f"constraint {key.name} on table {table.name}"
         raise DependentObjects.of(what, [f"view {each}" for each in names_of_views])
     if views:
         for each in names_of_views:
             definer.notice(f"drop cascades to view {each}")
-        drop_objects(definer.draft, definer.known, views, is_cascade=True, qualifies=definer.qualifies)
+        drop_objects(definer.draft, definer.use, views, is_cascade=True, qualifies=definer.qualifies)
 
 
 def _validate_constraint(definer: Definer, table: Table, action: Tree) -> None:
@@ -199,14 +199,14 @@ def _validate_constraint(definer: Definer, table: Table, action: Tree) -> None:
             f'cannot validate constraint "{action.name}" of relation "{table.name}"',
             detail="This operation is not supported for this type of constraint.",
         )
-    alter(definer.draft, definer.known, table.id, ValidateConstraint(action.name))
+    alter(definer.draft, definer.use, table.id, ValidateConstraint(action.name))
 
 
 # ── the table itself ───────────────────────────────────────────────────────────────────────────
 
 
 def _change_owner(definer: Definer, table: Table, action: Tree) -> None:
-    set_owner(definer.draft, definer.known, table.id, definer.role(action.newowner))
+    set_owner(definer.draft, definer.use, table.id, definer.role(action.newowner))
 
 
 def _set_options(definer: Definer, table: Table, action: Tree) -> None:

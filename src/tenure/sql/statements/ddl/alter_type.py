@@ -41,7 +41,7 @@ def alter_type(definer: Definer, table: Table, action: Tree) -> None:
         change = AlterType(column.name, ref, default=default)
     else:
         change = _rewrite(definer, table, column, ref, computed, default, has_using=using is not None)
-    alter(definer.draft, definer.known, table.id, change)
+    alter(definer.draft, definer.use, table.id, change)
 
 
 def is_held_alike(old: TypeRef, new: TypeRef) -> bool:

@@ -166,7 +166,7 @@ def make_sequence(
     id = definer.fresh_id()
     create_sequence(
         definer.draft,
-        definer.known,
+        definer.use,
         id=id,
         schema=schema.id,
         name=sequence_name(definer, schema, table, column),

@@ -29,17 +29,17 @@ def comment(definer: Definer, tree: Tree) -> str | None:
         case "OBJECT_DATABASE":
             _on_database(definer, target.sval, text)
         case "OBJECT_SCHEMA":
-            set_comment(definer.draft, definer.known, schema_named(definer, target.sval).id, text)
+            set_comment(definer.draft, definer.use, schema_named(definer, target.sval).id, text)
         case "OBJECT_TYPE":
             path = names(target.names if kind(target) == "TypeName" else target.items)
-            set_comment(definer.draft, definer.known, definer.enum(path).id, text)
+            set_comment(definer.draft, definer.use, definer.enum(path).id, text)
         case "OBJECT_TABLE" | "OBJECT_VIEW" | "OBJECT_SEQUENCE" as what:
             _on_relation(definer, what, names(target.items), text)
         case "OBJECT_COLUMN":
             _on_column(definer, names(target.items), text)
         case "OBJECT_INDEX":
             table, found = index(definer, names(target.items))
-            alter(definer.draft, definer.known, table.id, SetIndexComment(found.name, text))
+            alter(definer.draft, definer.use, table.id, SetIndexComment(found.name, text))
         case "OBJECT_TABCONSTRAINT":
             _on_constraint(definer, names(target.items), text)
         case other:
@@ -50,7 +50,7 @@ def comment(definer: Definer, tree: Tree) -> str | None:
 
 def _on_database(definer: Definer, name: str, text: str) -> None:
     try:
-        set_comment(definer.draft, definer.known, database_named(definer, name).id, text)
+        set_comment(definer.draft, definer.use, database_named(definer, name).id, text)
     except UndefinedDatabase as error:
         # Dumps are restored into databases of other names: PostgreSQL only warns.
         definer.session.notice(str(error), "WARNING", error.sqlstate)
@@ -61,7 +61,7 @@ def _on_relation(definer: Definer, what: str, path: list[str], text: str) -> Non
     if not isinstance(found, RELATIONS[what]):
         word = what.removeprefix("OBJECT_").lower()
         raise WrongObjectType(f'"{path[-1]}" is not a {word}')
-    set_comment(definer.draft, definer.known, found.id, text)
+    set_comment(definer.draft, definer.use, found.id, text)
 
 
 def _on_column(definer: Definer, path: list[str], text: str) -> None:
@@ -70,9 +70,9 @@ def _on_column(definer: Definer, path: list[str], text: str) -> None:
     found = definer.relation(path[:-1])
     match found:
         case Table():
-            alter(definer.draft, definer.known, found.id, SetColumnComment(path[-1], text))
+            alter(definer.draft, definer.use, found.id, SetColumnComment(path[-1], text))
         case View():
-            set_view_column_comment(definer.draft, definer.known, found.id, path[-1], text)
+            set_view_column_comment(definer.draft, definer.use, found.id, path[-1], text)
         case _:
             raise WrongObjectType(f'cannot set comment on relation "{found.name}"')
 
@@ -81,4 +81,4 @@ def _on_constraint(definer: Definer, path: list[str], text: str) -> None:
     table = definer.table(path[:-1])
     if constraint_named(table, path[-1]) is None:
         raise UndefinedObject(f'constraint "{path[-1]}" for table "{table.name}" does not exist')
-    alter(definer.draft, definer.known, table.id, SetConstraintComment(path[-1], text))
+    alter(definer.draft, definer.use, table.id, SetConstraintComment(path[-1], text))

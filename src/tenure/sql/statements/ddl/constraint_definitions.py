@@ -33,7 +33,7 @@ def add_constraint(
 ) -> None:
     """Declares one constraint of a table that is there; `columns` is the one that it stands beside."""
     for change in changes_of(definer, schema, definer.declared(table), tree, columns):
-        alter(definer.draft, definer.known, table, change)
+        alter(definer.draft, definer.use, table, change)
 
 
 def changes_of(
@@ -82,7 +82,7 @@ def primary_key(
         name = index_name(definer, schema, table.name, (), "pkey", names_in(table))
     elif all(each.name != name for each in staying(table.indexes)):
         require_free(definer, schema, name)
-    referring = referring_to(definer.draft, definer.known, table)
+    referring = referring_to(definer.draft, definer.use, table)
     return AlterPrimaryKey(
         name,
         tuple(map(NamedKeyColumn, columns)),

@@ -107,7 +107,7 @@ def make_table(
     known = [(at, each.name, each.type) for at, each in enumerate(columns, 1) if each.generated is None]
     table = create(
         definer.draft,
-        definer.known,
+        definer.use,
         id=id,
         schema=schema.id,
         name=name,
@@ -119,7 +119,7 @@ def make_table(
         key_name=key_name or index_name(definer, schema, name, (), "pkey", ()),
     )
     for column, sequence in sequences.items():
-        set_owned_by(definer.draft, definer.known, sequence, OwnedBy(id, named_column(table, column).id))
+        set_owned_by(definer.draft, definer.use, sequence, OwnedBy(id, named_column(table, column).id))
     for each in declared:
         _add_constraint(definer, schema, id, each)
     return definer.declared(id)
@@ -145,7 +145,7 @@ def _validated(tree: Tree) -> Tree:
 def _add_constraint(definer: Definer, schema: Schema, id: int, declared: Declared) -> None:
     tree, beside = declared
     if option(tree, "contype") == "CONSTR_NOTNULL" and not beside:
-        alter(definer.draft, definer.known, id, SetNotNull(names(tree.keys)[0]))
+        alter(definer.draft, definer.use, id, SetNotNull(names(tree.keys)[0]))
     else:
         add_constraint(definer, schema, id, tree, beside)
 

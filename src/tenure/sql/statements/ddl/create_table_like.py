@@ -53,7 +53,7 @@ class CopiedParts:
             for check in visible(source.checks):
                 if not check.not_null:
                     copy = AddCheck(check.name, _moved(check.expression, ids))
-                    alter(definer.draft, definer.known, id, copy)
+                    alter(definer.draft, definer.use, id, copy)
         if self.options & INDEXES:
             for index in visible(source.indexes):
                 if index.id != source.primary:
@@ -61,7 +61,7 @@ class CopiedParts:
         if self.options & COMMENTS:
             for column in _columns(source):
                 if column.comment:
-                    alter(definer.draft, definer.known, id, SetColumnComment(column.name, column.comment))
+                    alter(definer.draft, definer.use, id, SetColumnComment(column.name, column.comment))
 
 
 def _add_index(
@@ -77,7 +77,7 @@ def _add_index(
         is_constraint=index.is_constraint,
         is_deferrable=index.is_deferrable,
     )
-    alter(definer.draft, definer.known, id, copy)
+    alter(definer.draft, definer.use, id, copy)
 
 
 def copied(definer: Definer, tree: Tree) -> CopiedParts:
@@ -110,7 +110,7 @@ def _column(definer: Definer, table: Table, column: Column, options: int) -> New
 
 
 def _options_like(definer: Definer, table: Table, column: Column) -> SequenceOptions:
-    for sequence in owned_sequences(definer.draft, definer.known, table, column.id):
+    for sequence in owned_sequences(definer.draft, definer.use, table, column.id):
         return SequenceOptions(
             sequence.value_type,
             sequence.start,

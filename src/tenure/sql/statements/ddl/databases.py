@@ -44,7 +44,7 @@ def create_database(definer: Definer, tree: Tree, *, if_not_exists: bool = False
             return None
         raise DuplicateDatabase(f'database "{tree.dbname}" already exists')
     id, schema = definer.fresh_id(), definer.fresh_id()
-    create(definer.draft, definer.known, id=id, schema=schema, name=tree.dbname, owner=owner)
+    create(definer.draft, definer.use, id=id, schema=schema, name=tree.dbname, owner=owner)
     return None
 
 
@@ -65,7 +65,7 @@ def drop_database(definer: Definer, tree: Tree) -> str | None:
     entries = definer.node.catalog.schema_map(definer.use.txn, database.id)
     schemas = [each.id for each in entries]
     contents = [id for schema in schemas for id in definer.contents(database.id, schema)]
-    drop(definer.draft, definer.known, database.id, schemas, contents, is_cascade=True)
+    drop(definer.draft, definer.use, database.id, schemas, contents, is_cascade=True)
     return None
 
 

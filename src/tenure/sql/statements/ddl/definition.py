@@ -123,11 +123,6 @@ class Definer:
         return self.use.draft
 
     @property
-    def known(self) -> Use:
-        """The catalog beside the draft."""
-        return self.use
-
-    @property
     def owner(self) -> str:
         return self.session.user
 
@@ -201,7 +196,7 @@ class Definer:
 
     def declared(self, id: int) -> Table:
         """A table with what was declared of it so far."""
-        return table_of(self.draft, self.known, id)
+        return table_of(self.draft, self.use, id)
 
     def role(self, tree: Tree) -> str:
         """The role that a RoleSpec names, which must be there."""

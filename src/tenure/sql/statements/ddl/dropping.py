@@ -71,7 +71,7 @@ def _drop_objects(
             ids.append(found.id)
     if is_cascade:
         tell_cascade(definer, [Thing(id) for id in dict.fromkeys(ids)])
-    drop_objects(definer.draft, definer.known, ids, is_cascade=is_cascade, qualifies=definer.qualifies)
+    drop_objects(definer.draft, definer.use, ids, is_cascade=is_cascade, qualifies=definer.qualifies)
 
 
 def _found(definer: Definer, what: str, path: list[str], missing_ok: bool) -> AnyDescriptor | None:
@@ -134,8 +134,8 @@ def _drop_indexes(definer: Definer, paths: Sequence[list[str]], missing_ok: bool
             _missing(definer, "index", path, missing_ok)
             continue
         table, index = found
-        referring = referring_to(definer.draft, definer.known, table)
-        alter(definer.draft, definer.known, table.id, DropIndex(index.name, is_cascade, referring))
+        referring = referring_to(definer.draft, definer.use, table)
+        alter(definer.draft, definer.use, table.id, DropIndex(index.name, is_cascade, referring))
 
 
 def _drop_schemas(definer: Definer, wanted: Sequence[str], missing_ok: bool, is_cascade: bool) -> None:
@@ -155,9 +155,9 @@ def _drop_schemas(definer: Definer, wanted: Sequence[str], missing_ok: bool, is_
     ids = list(dict.fromkeys(each.id for each in schemas))
     contents = [id for each in schemas for id in definer.contents(each.database, each.id)]
     if is_cascade:
-        tell_cascade(definer, [Thing(id) for id in ids], inside(definer.draft, definer.known, ids, contents))
+        tell_cascade(definer, [Thing(id) for id in ids], inside(definer.draft, definer.use, ids, contents))
     drop_schemas(
-        definer.draft, definer.known, ids, contents, is_cascade=is_cascade, qualifies=definer.qualifies
+        definer.draft, definer.use, ids, contents, is_cascade=is_cascade, qualifies=definer.qualifies
     )
 
 
@@ -169,9 +169,9 @@ TOLD_MAX = 100
 
 def tell_cascade(definer: Definer, roots: Sequence[Thing], contents: Contents | None = None) -> None:
     """Adds a notice about the other objects that are dropped."""
-    going = closure(definer.draft, definer.known, roots, contents)
+    going = closure(definer.draft, definer.use, roots, contents)
     told = [
-        name_of(definer.draft, definer.known, each.thing, qualifies=definer.qualifies)
+        name_of(definer.draft, definer.use, each.thing, qualifies=definer.qualifies)
         for each in reversed(going)
         if not each.is_owned
     ]

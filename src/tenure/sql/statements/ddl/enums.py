@@ -20,7 +20,7 @@ def create_type(definer: Definer, tree: Tree) -> str | None:
         _check(each)
     create_enum(
         definer.draft,
-        definer.known,
+        definer.use,
         id=definer.fresh_id(),
         schema=schema.id,
         name=path[-1],
@@ -35,14 +35,14 @@ def alter_type(definer: Definer, tree: Tree) -> str | None:
     labels = [each.label for each in enum.members]
     _check(tree.new_val)
     if tree.old_val:
-        rename_enum_value(definer.draft, definer.known, enum.id, tree.old_val, tree.new_val)
+        rename_enum_value(definer.draft, definer.use, enum.id, tree.old_val, tree.new_val)
         return None
     if tree.skip_if_new_val_exists and tree.new_val in labels:
         definer.notice(f'enum label "{tree.new_val}" already exists, skipping', "42710")
         return None
     neighbour = tree.new_val_neighbor or None
     before, after = (None, neighbour) if tree.new_val_is_after else (neighbour, None)
-    add_enum_value(definer.draft, definer.known, enum.id, tree.new_val, before=before, after=after)
+    add_enum_value(definer.draft, definer.use, enum.id, tree.new_val, before=before, after=after)
     return None
 
 

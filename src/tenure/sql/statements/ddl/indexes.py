@@ -37,7 +37,7 @@ def create_index(definer: Definer, tree: Tree) -> str | None:
     predicate = None if where is None else definer.condition(where, columns_of(table), "WHERE")
     columns = [each.column for each in parts]
     name = tree.idxname or index_name(definer, schema, table.name, columns, "idx", names_in(table))
-    alter(definer.draft, definer.known, relation.id, AddIndex(name, parts, tree.unique, predicate))
+    alter(definer.draft, definer.use, relation.id, AddIndex(name, parts, tree.unique, predicate))
     return None
 
 

@@ -90,7 +90,7 @@ def _rename_relation(definer: Definer, tree: Tree) -> None:
     if wanted is not None and not isinstance(relation, wanted):
         raise WrongObjectType(f'"{path[-1]}" is not {spoken}')
     require_free(definer, _schema_of(definer, relation), tree.newname)
-    object_changes.rename_object(definer.draft, definer.known, relation.id, tree.newname)
+    object_changes.rename_object(definer.draft, definer.use, relation.id, tree.newname)
 
 
 def _schema_of(definer: Definer, descriptor: Contained) -> Schema:
@@ -105,7 +105,7 @@ def _rename_index(definer: Definer, tree: Tree) -> None:
         return
     table, found = index(definer, path_of(tree.relation))
     require_free(definer, _schema_of(definer, table), tree.newname)
-    alter(definer.draft, definer.known, table.id, RenameIndex(found.name, tree.newname))
+    alter(definer.draft, definer.use, table.id, RenameIndex(found.name, tree.newname))
 
 
 def _rename_column(definer: Definer, tree: Tree) -> None:
@@ -114,11 +114,11 @@ def _rename_column(definer: Definer, tree: Tree) -> None:
         case Table():
             if find_column(relation, tree.subname) is None:
                 raise UndefinedColumn(f'column "{tree.subname}" does not exist')
-            alter(definer.draft, definer.known, relation.id, RenameColumn(tree.subname, tree.newname))
+            alter(definer.draft, definer.use, relation.id, RenameColumn(tree.subname, tree.newname))
         case View():
             if all(each.name != tree.subname for each in relation.columns):
                 raise UndefinedColumn(f'column "{tree.subname}" does not exist')
-            rename_view_column(definer.draft, definer.known, relation.id, tree.subname, tree.newname)
+            rename_view_column(definer.draft, definer.use, relation.id, tree.subname, tree.newname)
         case _:
             raise WrongObjectType(f'cannot rename columns of relation "{relation.name}"')
 
@@ -130,7 +130,7 @@ def _rename_constraint(definer: Definer, tree: Tree) -> None:
         raise UndefinedObject(f'constraint "{tree.subname}" for table "{table.name}" does not exist')
     if isinstance(constraint, Index):
         require_free(definer, _schema_of(definer, table), tree.newname)
-    alter(definer.draft, definer.known, table.id, RenameConstraint(tree.subname, tree.newname))
+    alter(definer.draft, definer.use, table.id, RenameConstraint(tree.subname, tree.newname))
 
 
 def _rename_database(definer: Definer, tree: Tree) -> None:
@@ -138,20 +138,20 @@ def _rename_database(definer: Definer, tree: Tree) -> None:
     if database.id == definer.session.database:
         raise NotSupported("current database cannot be renamed")
     require_users_own(database)
-    object_changes.rename_object(definer.draft, definer.known, database.id, tree.newname)
+    object_changes.rename_object(definer.draft, definer.use, database.id, tree.newname)
 
 
 def _rename_schema(definer: Definer, tree: Tree) -> None:
     schema = schema_named(definer, tree.subname)
     require_allowed(tree.newname)
-    object_changes.rename_object(definer.draft, definer.known, schema.id, tree.newname)
+    object_changes.rename_object(definer.draft, definer.use, schema.id, tree.newname)
 
 
 def _rename_type(definer: Definer, tree: Tree) -> None:
     enum = definer.enum(names(child(tree, "object").items))
     if definer.is_taken(_schema_of(definer, enum), tree.newname):
         raise DuplicateObject(f'type "{tree.newname}" already exists')
-    object_changes.rename_object(definer.draft, definer.known, enum.id, tree.newname)
+    object_changes.rename_object(definer.draft, definer.use, enum.id, tree.newname)
 
 
 RENAMINGS: dict[str, Callable[[Definer, Tree], None]] = {
@@ -189,7 +189,7 @@ def set_schema(definer: Definer, tree: Tree) -> str | None:
     if schema.id == found.schema:
         return None
     _require_free_there(definer, schema, found)
-    object_changes.set_schema(definer.draft, definer.known, found.id, schema.id)
+    object_changes.set_schema(definer.draft, definer.use, found.id, schema.id)
     return None
 
 
@@ -216,5 +216,5 @@ def set_owner(definer: Definer, tree: Tree) -> str | None:
             id = definer.enum(path).id
         case other:
             raise NotSupported(f"ALTER {_word(other)} ... OWNER TO is not supported")
-    object_changes.set_owner(definer.draft, definer.known, id, owner)
+    object_changes.set_owner(definer.draft, definer.use, id, owner)
     return None

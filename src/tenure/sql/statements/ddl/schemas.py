@@ -52,7 +52,7 @@ def create_schema(definer: Definer, tree: Tree, *, database: str = "") -> str | 
     if tree.if_not_exists and tree.schema_elts:
         raise NotSupported("CREATE SCHEMA IF NOT EXISTS cannot include schema elements")
     schema = create(
-        definer.draft, definer.known, id=definer.fresh_id(), database=parent, name=name, owner=owner
+        definer.draft, definer.use, id=definer.fresh_id(), database=parent, name=name, owner=owner
     )
     _make_elements(definer.looking_first_in(schema), schema, items(tree.schema_elts))
     return None

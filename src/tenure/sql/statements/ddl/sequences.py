@@ -31,14 +31,14 @@ def create_sequence(definer: Definer, tree: Tree) -> str | None:
     id = definer.fresh_id()
     create(
         definer.draft,
-        definer.known,
+        definer.use,
         id=id,
         schema=schema.id,
         name=name,
         owner=definer.owner,
         options=options_of(definer, tree.options),
     )
-    _own(definer, id, tree.options)
+    _set_owner(definer, id, tree.options)
     return None
 
 
@@ -58,20 +58,20 @@ def alter_options(definer: Definer, sequence: SequenceDescriptor, nodes: Sequenc
     last = node.sequences.state(node.store.snapshot(), sequence).last_value
     altered = change(
         definer.draft,
-        definer.known,
+        definer.use,
         sequence.id,
         options_of(definer, nodes),
         last_value=value if restarts else last,
     )
-    _own(definer, sequence.id, nodes)
+    _set_owner(definer, sequence.id, nodes)
     if restarts:
         node.sequences.restart(altered, value, fence=definer.session.locks.fence)
 
 
-def _own(definer: Definer, id: int, nodes: Sequence[Tree]) -> None:
+def _set_owner(definer: Definer, id: int, nodes: Sequence[Tree]) -> None:
     for each in items(nodes):
         if each.defname == "owned_by":
-            set_owned_by(definer.draft, definer.known, id, _owner(definer, names(child(each, "arg").items)))
+            set_owned_by(definer.draft, definer.use, id, _owner(definer, names(child(each, "arg").items)))
 
 
 def _owner(definer: Definer, path: list[str]) -> OwnedBy | None:

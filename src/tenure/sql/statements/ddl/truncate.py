@@ -23,11 +23,11 @@ def truncate(definer: Definer, tree: Tree) -> str | None:
     _follow(definer, tables, is_cascade=option(tree, "behavior") == "DROP_CASCADE")
     txn, fence = definer.use.txn, definer.session.locks.fence
     for id in tables:
-        empty(definer.draft, definer.known, id)
+        empty(definer.draft, definer.use, id)
         txn.forget_writes(definer.node.store.keyspace.table_span(id))
     if tree.restart_seqs:
         for table in tables.values():
-            for sequence in owned_sequences(definer.draft, definer.known, table):
+            for sequence in owned_sequences(definer.draft, definer.use, table):
                 definer.node.sequences.restart(sequence, fence=fence)
     return None
 
@@ -41,7 +41,7 @@ def _follow(definer: Definer, tables: dict[int, Table], *, is_cascade: bool) -> 
     left = list(tables.values())
     while left:
         table = left.pop(0)
-        for referring in referring_to(definer.draft, definer.known, table):
+        for referring in referring_to(definer.draft, definer.use, table):
             if referring.table in tables:
                 continue
             if not is_cascade:

@@ -54,7 +54,7 @@ def create_view(definer: Definer, tree: Tree) -> str | None:
     path = definer.names.path
     create(
         definer.draft,
-        definer.known,
+        definer.use,
         id=definer.fresh_id(),
         schema=schema.id,
         name=name,

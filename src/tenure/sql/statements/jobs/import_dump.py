@@ -26,9 +26,9 @@ from tenure.sql.statements.jobs.dump_rules import RuledItem, judge
 from tenure.sql.statements.jobs.importing import (
     ByJob,
     ImportOptions,
-    given_options,
     number_of,
     places,
+    read_options,
     text_of,
 )
 from tenure.sql.statements.jobs.waiting_statements import create_job
@@ -135,7 +135,7 @@ def plan_import_dump(
     bulk: BulkServices, defining: DefinitionServices, planner: Planner, reader: TokenReader
 ) -> ImportDump:
     location = text_of(reader)
-    given = given_options(reader)
+    given = read_options(reader)
     reader.end()
     unknown = set(given) - {*OPTIONS}
     if unknown:

@@ -201,10 +201,10 @@ def _columns(table: Table, wanted: Sequence[str]) -> list[TableColumn]:
 
 
 def _options(reader: TokenReader, format: str) -> ImportOptions:
-    return _made(given_options(reader), format)
+    return _import_options(read_options(reader), format)
 
 
-def given_options(reader: TokenReader) -> dict[str, str | None]:
+def read_options(reader: TokenReader) -> dict[str, str | None]:
     if not reader.take("with"):
         return {}
     is_bracketed = reader.take("(")
@@ -224,7 +224,7 @@ def _option(reader: TokenReader) -> tuple[str, str | None]:
     return name, text_of(reader) if reader.take("=") else None
 
 
-def _made(given: dict[str, str | None], format: str) -> ImportOptions:
+def _import_options(given: dict[str, str | None], format: str) -> ImportOptions:
     unknown = set(given) - {*_CSV_OPTIONS, *_OPTIONS}
     if unknown:
         raise SyntaxFault(f'option "{min(unknown)}" not recognized')
