@@ -32,7 +32,7 @@ def parse_number(text: str, pattern: str) -> Decimal | None:
         raise NotSupported('"RN" is not supported for input')
     reader = _Reader(text, shape)
     reader.read()
-    value = parse_numeric(reader.sign + reader.taken.removesuffix("."))
+    value = parse_numeric(reader.sign + reader.number_text.removesuffix("."))
     if abs(value) >= Decimal(10) ** (shape.before + shape.multiplied):
         raise OutOfRange("numeric field overflow")
     if "V" not in shape.flags:
@@ -46,7 +46,7 @@ class _Reader:
         self.shape = shape
         self.at = 0
         self.sign = " "
-        self.taken = ""
+        self.number_text = ""
         self.has_point = False
         self.after = 0
 
@@ -101,7 +101,7 @@ class _Reader:
             self.at += 1
         if self._is_over():
             return
-        if self.sign == " " and is_digit and not self.taken.strip("."):
+        if self.sign == " " and is_digit and not self.number_text.strip("."):
             self._sign_before()
         if self._is_over():
             return
@@ -109,13 +109,13 @@ class _Reader:
         if self._here() in _DIGITS:
             if self.has_point and self.after == self.shape.after:
                 return
-            self.taken += self._here()
+            self.number_text += self._here()
             self.after += self.has_point
             is_read = True
         elif "." in self.shape.flags and not self.has_point and self._here() == ".":
-            self.taken += "."
+            self.number_text += "."
             self.has_point = is_read = True
-        if self.sign == " " and self.taken.strip("."):
+        if self.sign == " " and self.number_text.strip("."):
             self._sign_behind(is_read=is_read)
 
     def _sign_before(self) -> None:

@@ -29,12 +29,12 @@ def functions() -> Iterator[Function]:
         ("pg_advisory_unlock_shared", "bool"),
     ):
         for arguments in _KEYS:
-            yield _asked(name, arguments, result)
-    yield _asked("pg_advisory_unlock_all", (), "void")
-    yield _asked(LIVENESS, ("bytea",), "bool")
+            yield _callback(name, arguments, result)
+    yield _callback("pg_advisory_unlock_all", (), "void")
+    yield _callback(LIVENESS, ("bytea",), "bool")
 
 
-def _asked(name: str, arguments: tuple[str, ...], result: str) -> Function:
+def _callback(name: str, arguments: tuple[str, ...], result: str) -> Function:
     return Function(name, arguments, result, _asking(name), Volatility.VOLATILE, wants_context=True)
 
 

@@ -35,8 +35,8 @@ class SetFunction:
         if self.is_strict and any(each is None for each in values):
             return ()
         run: Callable[..., Datum] = self.run(*types) if self.wants_types else self.run
-        made: Iterable[tuple[Datum, ...]] = run(context, *values) if self.wants_context else run(*values)
-        return made
+        result: Iterable[tuple[Datum, ...]] = run(context, *values) if self.wants_context else run(*values)
+        return result
 
 
 def one_column(

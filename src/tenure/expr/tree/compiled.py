@@ -294,11 +294,11 @@ class _Compiler:
         has_arrays = any(isinstance(of, ArrayOf) for _, of in compiled)
 
         def make(row: Row, context: Context) -> Datum:
-            made = tuple(each(row, context) for each in elements)
-            if has_arrays and not any(made):
+            result = tuple(each(row, context) for each in elements)
+            if has_arrays and not any(result):
                 return ()
-            check_shape(made)
-            return made
+            check_shape(result)
+            return result
 
         return make, kind
 
@@ -330,8 +330,8 @@ def _refuse() -> Datum:
 
 def _runner(function: Function, types: Sequence[Type]) -> Callable[..., Datum]:
     _check_arguments(function, types)
-    made: Callable[..., Datum] = function.run(*types) if function.wants_types else function.run
-    return made
+    result: Callable[..., Datum] = function.run(*types) if function.wants_types else function.run
+    return result
 
 
 def _check_arguments(function: Function, types: Sequence[Type]) -> None:

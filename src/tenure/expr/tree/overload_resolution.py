@@ -61,45 +61,45 @@ class Signature(Protocol):
 S = TypeVar("S", bound=Signature)
 
 
-def resolve(name: str, given: Sequence[Type]) -> tuple[Function, tuple[Type, ...]]:
+def resolve(name: str, argument_types: Sequence[Type]) -> tuple[Function, tuple[Type, ...]]:
     """Returns the overload and the types that the arguments have to be cast to."""
-    if any(each.ref.enum for each in given):
+    if any(each.ref.enum for each in argument_types):
         # An enum's type belongs to one version of its descriptor, so the choice is not cached.
-        return choose(name, functions_named(name), given)
-    return _resolved(name, tuple(each.ref for each in given))
+        return choose(name, functions_named(name), argument_types)
+    return _resolved(name, tuple(each.ref for each in argument_types))
 
 
 @lru_cache(maxsize=4096)
-def _resolved(name: str, given: tuple[TypeRef, ...]) -> tuple[Function, tuple[Type, ...]]:
-    return choose(name, functions_named(name), [type_of(each) for each in given])
+def _resolved(name: str, argument_types: tuple[TypeRef, ...]) -> tuple[Function, tuple[Type, ...]]:
+    return choose(name, functions_named(name), [type_of(each) for each in argument_types])
 
 
-def choose(name: str, overloads: Sequence[S], given: Sequence[Type]) -> tuple[S, tuple[Type, ...]]:
-    candidates = [each for each in overloads if _arity_fits(each, len(given))]
-    rivals: list[S | Foreign] = [*candidates, *_foreign(name, given)]
-    chosen = _exact(candidates, given) or _select(name, rivals, given)
+def choose(name: str, overloads: Sequence[S], argument_types: Sequence[Type]) -> tuple[S, tuple[Type, ...]]:
+    candidates = [each for each in overloads if _arity_fits(each, len(argument_types))]
+    rivals: list[S | Foreign] = [*candidates, *_foreign(name, argument_types)]
+    chosen = _exact(candidates, argument_types) or _select(name, rivals, argument_types)
     if isinstance(chosen, Foreign):
         kind = next(each for each in chosen.arguments if each in CATEGORIES)
         raise NotSupported(f"type {kind} is not supported")
-    return chosen, _targets(chosen, given)
+    return chosen, _targets(chosen, argument_types)
 
 
-def _foreign(name: str, given: Sequence[Type]) -> list[Foreign]:
+def _foreign(name: str, argument_types: Sequence[Type]) -> list[Foreign]:
     """Overloads for types that do not exist here: a literal, or a time of day, could be meant for them."""
-    if not any(each.family in (UNKNOWN, "time") for each in given):
+    if not any(each.family in (UNKNOWN, "time") for each in argument_types):
         return []
-    return [each for each in foreign_overloads(name) if _arity_fits(each, len(given))]
+    return [each for each in foreign_overloads(name) if _arity_fits(each, len(argument_types))]
 
 
-def result_type(function: Function, given: Sequence[Type]) -> Type:
+def result_type(function: Function, argument_types: Sequence[Type]) -> Type:
     """The type of a call whose arguments have these types, which are the function's own."""
-    return type_named(function.result, function, given)
+    return type_named(function.result, function, argument_types)
 
 
-def type_named(result: str, function: Signature, given: Sequence[Type]) -> Type:
+def type_named(result: str, function: Signature, argument_types: Sequence[Type]) -> Type:
     """The type that a word of the signature stands for, given the arguments' types."""
     if result in _ARRAYS or result in ("anyelement", "anycompatible", "anyenum"):
-        element = _element(function, given)
+        element = _element(function, argument_types)
         assert element is not None
         return array_of(element) if result in _ARRAYS else element
     return _family_type(result)
@@ -138,8 +138,8 @@ def _parameter(function: Signature, position: int) -> str:
     return function.arguments[min(position, len(function.arguments) - 1)]
 
 
-def _exact(candidates: list[S], given: Sequence[Type]) -> S | None:
-    types = list(given)
+def _exact(candidates: list[S], argument_types: Sequence[Type]) -> S | None:
+    types = list(argument_types)
     unknown = [each.family == UNKNOWN for each in types]
     if candidates and not candidates[0].name[0].isalpha() and unknown in ([True, False], [False, True]):
         types = [types[unknown.index(False)]] * 2
@@ -156,20 +156,20 @@ def _takes_exactly(function: Signature, types: Sequence[Type]) -> bool:
     )
 
 
-def _select(name: str, candidates: list[S], given: Sequence[Type]) -> S:
-    reachable = [each for each in candidates if _is_reachable(each, given)]
+def _select(name: str, candidates: list[S], argument_types: Sequence[Type]) -> S:
+    reachable = [each for each in candidates if _is_reachable(each, argument_types)]
     if not reachable:
-        raise _missing(name, given)
+        raise _missing(name, argument_types)
     plain = [each for each in reachable if not set(each.arguments) & set(_POLYMORPHIC)]
-    reachable = _most(reachable, lambda each: _exact_count(each, given))
-    reachable = _most(reachable, lambda each: _preferred_count(each, given))
-    if len(reachable) > 1 and any(each.family == UNKNOWN for each in given):
-        reachable = _by_category(reachable, given)
-        reachable = _by_known_type(reachable, given)
+    reachable = _most(reachable, lambda each: _exact_count(each, argument_types))
+    reachable = _most(reachable, lambda each: _preferred_count(each, argument_types))
+    if len(reachable) > 1 and any(each.family == UNKNOWN for each in argument_types):
+        reachable = _by_category(reachable, argument_types)
+        reachable = _by_typed_arguments(reachable, argument_types)
     if len(reachable) > 1 and plain:
         reachable = [each for each in reachable if each in plain] or reachable
     if len(reachable) > 1:
-        raise _ambiguous(name, given)
+        raise _ambiguous(name, argument_types)
     return reachable[0]
 
 
@@ -178,8 +178,8 @@ def _most(candidates: list[S], count: Callable[[S], int]) -> list[S]:
     return [each for each in candidates if count(each) == best]
 
 
-def _is_reachable(function: Signature, given: Sequence[Type]) -> bool:
-    for position, kind in enumerate(given):
+def _is_reachable(function: Signature, argument_types: Sequence[Type]) -> bool:
+    for position, kind in enumerate(argument_types):
         parameter = _parameter(function, position)
         if parameter in CATEGORIES:
             if kind.family not in (UNKNOWN, "time" if parameter == "timetz" else UNKNOWN):
@@ -197,12 +197,12 @@ def _is_reachable(function: Signature, given: Sequence[Type]) -> bool:
                 return False
         elif not _reaches(kind, _family_type(parameter)):
             return False
-    return _unifies(function, given)
+    return _unifies(function, argument_types)
 
 
-def _unifies(function: Signature, given: Sequence[Type]) -> bool:
+def _unifies(function: Signature, argument_types: Sequence[Type]) -> bool:
     try:
-        _element(function, given)
+        _element(function, argument_types)
     except UntypedLiteral:
         return True
     except DatatypeMismatch:
@@ -215,13 +215,13 @@ def _family_type(family: str) -> Type:
     return type_of(TypeRef(family.removesuffix("[]"), is_array=is_array))
 
 
-def _exact_count(function: Signature, given: Sequence[Type]) -> int:
-    return sum(_parameter(function, at) == kind.family for at, kind in enumerate(given))
+def _exact_count(function: Signature, argument_types: Sequence[Type]) -> int:
+    return sum(_parameter(function, at) == kind.family for at, kind in enumerate(argument_types))
 
 
-def _preferred_count(function: Signature, given: Sequence[Type]) -> int:
+def _preferred_count(function: Signature, argument_types: Sequence[Type]) -> int:
     count = 0
-    for at, kind in enumerate(given):
+    for at, kind in enumerate(argument_types):
         parameter = _parameter(function, at)
         if parameter == kind.family:
             count += 1
@@ -231,10 +231,10 @@ def _preferred_count(function: Signature, given: Sequence[Type]) -> int:
     return count
 
 
-def _by_category(candidates: list[S], given: Sequence[Type]) -> list[S]:
+def _by_category(candidates: list[S], argument_types: Sequence[Type]) -> list[S]:
     """Gives each untyped literal a category; keeps the overloads that have it there, and prefer it."""
     slots: dict[int, tuple[str, bool]] = {}
-    for at, kind in enumerate(given):
+    for at, kind in enumerate(argument_types):
         if kind.family == UNKNOWN:
             slot = _slot([_traits(_parameter(each, at)) for each in candidates])
             if slot is None:
@@ -269,29 +269,29 @@ def _suits(function: Signature, slots: dict[int, tuple[str, bool]]) -> bool:
     return True
 
 
-def _by_known_type(candidates: list[S], given: Sequence[Type]) -> list[S]:
+def _by_typed_arguments(candidates: list[S], argument_types: Sequence[Type]) -> list[S]:
     """If all typed arguments are of one type, takes the literals to be of it too."""
-    known = {each.family: each for each in given if each.family != UNKNOWN}
+    known = {each.family: each for each in argument_types if each.family != UNKNOWN}
     if len(candidates) < 2 or len(known) != 1:
         return candidates
     (kind,) = known.values()
-    kept = [each for each in candidates if _is_reachable(each, [kind] * len(given))]
+    kept = [each for each in candidates if _is_reachable(each, [kind] * len(argument_types))]
     return kept if len(kept) == 1 else candidates
 
 
-def _targets(function: Signature, given: Sequence[Type]) -> tuple[Type, ...]:
+def _targets(function: Signature, argument_types: Sequence[Type]) -> tuple[Type, ...]:
     try:
-        element = _element(function, given)
+        element = _element(function, argument_types)
     except UntypedLiteral:
         # A literal without a type is taken for an element or an array, but never for an enum.
         if "anyenum" in function.arguments:
-            raise _missing(function.name, given) from None
+            raise _missing(function.name, argument_types) from None
         raise
     is_array_needed = {*function.arguments, getattr(function, "result", "")} & set(_ARRAYS)
     if is_array_needed and isinstance(element, ArrayOf):
         raise UndefinedObject(f"could not find array type for data type {element.sql_name}")
     targets: list[Type] = []
-    for at, kind in enumerate(given):
+    for at, kind in enumerate(argument_types):
         parameter = _parameter(function, at)
         if parameter in ("any", "anynonarray"):
             is_read = kind.family == UNKNOWN and function.name != "pg_typeof"
@@ -307,11 +307,11 @@ def _targets(function: Signature, given: Sequence[Type]) -> tuple[Type, ...]:
     return tuple(targets)
 
 
-def _element(function: Signature, given: Sequence[Type]) -> Type | None:
+def _element(function: Signature, argument_types: Sequence[Type]) -> Type | None:
     """What anyelement stands for in this call, and the elements of anyarray."""
     found: list[Type] = []
     is_needed = False
-    for at, kind in enumerate(given):
+    for at, kind in enumerate(argument_types):
         parameter = _parameter(function, at)
         if parameter not in (*_STRICT, *_LENIENT):
             continue
@@ -333,24 +333,24 @@ def array_of(element: Type) -> Type:
     return ArrayOf(replace(element.ref, is_array=True), element)
 
 
-def _missing(name: str, given: Sequence[Type]) -> UndefinedFunction:
-    what, described = _described(name, given)
+def _missing(name: str, argument_types: Sequence[Type]) -> UndefinedFunction:
+    what, described = _described(name, argument_types)
     return UndefinedFunction(
         f"function {described} does not exist"
         if what == "function"
         else f"operator does not exist: {described}",
-        hint=_cast_hint(what, given),
+        hint=_cast_hint(what, argument_types),
     )
 
 
-def _cast_hint(what: str, given: Sequence[Type]) -> str:
-    is_one = what == "operator" and len(given) == 1
+def _cast_hint(what: str, argument_types: Sequence[Type]) -> str:
+    is_one = what == "operator" and len(argument_types) == 1
     types, casts = ("type", "an explicit type cast") if is_one else ("types", "explicit type casts")
     return f"No {what} matches the given name and argument {types}. You might need to add {casts}."
 
 
-def _ambiguous(name: str, given: Sequence[Type]) -> AmbiguousFunction:
-    what, described = _described(name, given)
+def _ambiguous(name: str, argument_types: Sequence[Type]) -> AmbiguousFunction:
+    what, described = _described(name, argument_types)
     return AmbiguousFunction(
         f"function {described} is not unique"
         if what == "function"
@@ -359,8 +359,8 @@ def _ambiguous(name: str, given: Sequence[Type]) -> AmbiguousFunction:
     )
 
 
-def _described(name: str, given: Sequence[Type]) -> tuple[str, str]:
-    types = [bare(each).sql_name for each in given]
+def _described(name: str, argument_types: Sequence[Type]) -> tuple[str, str]:
+    types = [bare(each).sql_name for each in argument_types]
     if name[0].isalpha() or name[0] == "_":
         return "function", f"{name}({', '.join(types)})"
     return "operator", " ".join([*types[:-1], name, *types[-1:]])

@@ -126,7 +126,7 @@ class _Fields:
         self.unit: str | None = None
         self.has_open_unit = self.is_ago = False
         self.endless = ""
-        self.seen: set[str] = set()
+        self.filled: set[str] = set()
 
     def read(self) -> _Sum:
         for at in reversed(range(len(self.fields))):
@@ -135,10 +135,10 @@ class _Fields:
             parts = (
                 self._word(field.text, is_last=at == len(self.fields) - 1) if is_word else self._value(field)
             )
-            if parts & self.seen:
+            if parts & self.filled:
                 raise BadFormat
-            self.seen |= parts
-        if not self.seen or self.has_open_unit:
+            self.filled |= parts
+        if not self.filled or self.has_open_unit:
             raise BadFormat
         if self.is_ago:
             self.total.negate()

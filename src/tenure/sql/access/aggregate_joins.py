@@ -75,7 +75,7 @@ def aggregates_joined(plan: Plan, query: Query, is_few: Callable[[Plan], bool]) 
         return plan
     below: Plan = plan.input
     instead: list[tuple[Nested, Node]] = []
-    for asked in _asked(plan):
+    for asked in _distinct(plan):
         grouped = _grouped(query.nested[asked.number], asked, len(below.outputs))
         if grouped is not None and grouped.is_indexed and (isinstance(plan, Project) or is_few(plan)):
             continue
@@ -95,7 +95,7 @@ def aggregates_joined(plan: Plan, query: Query, is_few: Callable[[Plan], bool]) 
     return Project(plan.outputs, Filter(below, rewrite(plan.condition, change)), kept)
 
 
-def _asked(plan: Plan) -> list[Nested]:
+def _distinct(plan: Plan) -> list[Nested]:
     """Each node once. They are compared, not hashed: nodes with array constants have no hash."""
     found: list[Nested] = []
     for node in (node for tree in expressions(plan) for node in nodes(tree)):

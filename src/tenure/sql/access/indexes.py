@@ -42,7 +42,7 @@ Arrays: TypeAlias = Callable[[Nested], Node | None]
 
 def best_access(scan: Scan, arrays: Arrays) -> Access | None:
     """The access that reads the fewest rows; None: a full scan."""
-    fixed, bounds = _facts(scan, arrays)
+    fixed, bounds = _comparisons(scan, arrays)
     found = [_along(index, scan.table, fixed, bounds) for index in usable_indexes(scan)]
     ranked = [(rank, access) for access in found if (rank := _rank(access, scan.table)) > NOTHING]
     return max(ranked, key=lambda each: each[0])[1] if ranked else None
@@ -69,7 +69,7 @@ class _Edge(NamedTuple):
     value: Node
 
 
-def _facts(scan: Scan, arrays: Arrays) -> tuple[dict[int, Node | Among], dict[int, list[_Edge]]]:
+def _comparisons(scan: Scan, arrays: Arrays) -> tuple[dict[int, Node | Among], dict[int, list[_Edge]]]:
     """By column id: what it must be equal to, and what it must be less or greater than."""
     fixed: dict[int, Node | Among] = {}
     bounds: dict[int, list[_Edge]] = {}

@@ -74,11 +74,11 @@ def looked_up(join: Join, planning: Planning) -> Join:
         return join
     width = len(join.left.outputs)
     parts = conjuncts(join.condition)
-    usable = [part for part in parts if _can_be_given(part, width)]
+    usable = [part for part in parts if _is_lookup_equality(part, width)]
     taken = sorted({place for part in usable for place in columns(part) if place < width})
     lateral = tuple((planning.new_value_number(), place) for place in taken)
     given = {place: ContextValue(number, join.left.outputs[place].type.ref) for number, place in lateral}
-    added = [_with_given(part, width, given) for part in usable]
+    added = [_with_value(part, width, given) for part in usable]
     scan = replace(join.right, condition=conjoined([*conjuncts(join.right.condition), *added]))
     access = best_access(scan, planning.array)
     before = 0 if join.right.access is None else len(join.right.access.prefix)
@@ -88,12 +88,12 @@ def looked_up(join: Join, planning: Planning) -> Join:
     return replace(join, right=replace(scan, access=access), condition=rest, lateral=lateral)
 
 
-def _can_be_given(tree: Node, width: int) -> bool:
+def _is_lookup_equality(tree: Node, width: int) -> bool:
     """Whether it is an equality whose left side can be evaluated before the right rows are read."""
     return equated(tree, width) is not None and not has_nested(tree) and not is_volatile(tree)
 
 
-def _with_given(tree: Node, width: int, given: Mapping[int, ContextValue]) -> Node:
+def _with_value(tree: Node, width: int, given: Mapping[int, ContextValue]) -> Node:
     """The equality as a condition on the right rows alone."""
 
     def change(node: Node) -> Node | None:

@@ -146,7 +146,7 @@ def _direction(scan: Scan, index: Index, access: Access, wanted: Sequence[_Wante
             return None
         seen.add(column)
         rest = rest[1:]
-        if _is_told_apart(scan, index, seen):
+        if _is_unique(scan, index, seen):
             break
     return None if len(directions) > 1 else True in directions
 
@@ -158,7 +158,7 @@ def _nulls_fit(scan: Scan, part: KeyPart, wanted: _Wanted, backwards: bool) -> b
     return wanted.nulls_first is (part.is_descending is not backwards)
 
 
-def _is_told_apart(scan: Scan, index: Index, seen: set[int]) -> bool:
+def _is_unique(scan: Scan, index: Index, seen: set[int]) -> bool:
     """Whether no two rows have the same values in these columns: then further keys change nothing."""
     primary = scan.table.index(scan.table.primary)
     if {part.column for part in primary.parts} <= seen:

@@ -36,9 +36,9 @@ def call(tree: Tree, level: QueryLevel) -> Typed:
         if tree.agg_within_group:
             raise NotSupported("hypothetical-set aggregates are not supported", position=tree.location + 1)
         raise WrongObjectType(f"window function {name} requires an OVER clause", position=tree.location + 1)
-    made = _set_call(tree, level, name) if set_name(tree) else _plain_call(tree, level, path)
+    result = _set_call(tree, level, name) if set_name(tree) else _plain_call(tree, level, path)
     _check_plain(tree, name)
-    return made
+    return result
 
 
 def _plain_call(tree: Tree, level: QueryLevel, path: list[str]) -> Typed:
@@ -73,10 +73,10 @@ def plain(path: list[str], arguments: Sequence[Typed], level: QueryLevel) -> Typ
     try:
         return build.call(name, *arguments)
     except UndefinedFunction:
-        made = _as_cast(name, arguments)
-        if made is None:
+        result = _as_cast(name, arguments)
+        if result is None:
             raise
-        return made
+        return result
 
 
 def _as_cast(name: str, arguments: Sequence[Typed]) -> Typed | None:

@@ -58,11 +58,11 @@ class Calls:
     def set(self, call: SetCall, types: Sequence[Type], location: int) -> list[Typed]:
         """Stand-ins for the columns of a call."""
         depth = 1 + max((self.sets[each].depth for each in standing_for(SET, *call.arguments)), default=-1)
-        made = []
+        result = []
         for column, type in enumerate(types):
             self.sets.append(SetUse(call, type, depth, location, column))
-            made.append(self._standing_at(SET + len(self.sets) - 1, type, location))
-        return made
+            result.append(self._standing_at(SET + len(self.sets) - 1, type, location))
+        return result
 
     def grouping(self, keys: tuple[Node, ...], locations: tuple[int, ...]) -> int:
         self.groupings.append((keys, locations))

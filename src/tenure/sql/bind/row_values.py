@@ -86,12 +86,12 @@ def _check_lengths(left: Sequence[Typed], right: Sequence[Typed]) -> None:
 
 
 def _truth(name: str, left: Typed, right: Typed) -> Typed:
-    made = build.call(name, left, right)
-    if made.type.family != "bool":
+    result = build.call(name, left, right)
+    if result.type.family != "bool":
         raise DatatypeMismatch(
-            f"row comparison operator must yield type boolean, not type {made.type.sql_name}"
+            f"row comparison operator must yield type boolean, not type {result.type.sql_name}"
         )
-    return made
+    return result
 
 
 def in_list(tree: Tree, level: QueryLevel) -> Typed:

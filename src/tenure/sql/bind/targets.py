@@ -169,16 +169,16 @@ class Ordered:
 
 
 def order(trees: Iterable[Tree], level: QueryLevel, targets: list[SelectTarget]) -> list[Ordered]:
-    made: list[Ordered] = []
+    result: list[Ordered] = []
     for tree in items(trees):
         inner = unwrap(tree.node)
         target = by_name_or_number(inner, level, targets, "ORDER BY")
         target = target or by_value(inner, level, targets, "ORDER BY")
         decide_unknown(target)
         check_ordered(target.typed.type, location_of(inner))
-        if all(each.target is not target for each in made):
-            made.append(Ordered(target, *direction(tree)))
-    return made
+        if all(each.target is not target for each in result):
+            result.append(Ordered(target, *direction(tree)))
+    return result
 
 
 def direction(tree: Tree) -> tuple[bool, bool]:

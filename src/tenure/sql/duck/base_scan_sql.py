@@ -48,20 +48,20 @@ def base_sql(
     """
     if lake is None or not GLOB.isdisjoint(lake.duck_root):
         raise NotShared("a lake that DuckDB cannot read")
-    made = BaseSql([], {})
+    result = BaseSql([], {})
     for scans in _together(based.scans, files_max=TOGETHER_FILES_MAX if is_first else 1):
         conditions = _visible(scans[0].times)
-        hidden = {f"b{table}_{len(made.bitmaps) + at}": scan.hidden for at, scan in enumerate(scans)}
+        hidden = {f"b{table}_{len(result.bitmaps) + at}": scan.hidden for at, scan in enumerate(scans)}
         bitmaps = {name: bits for name, bits in hidden.items() if bits is not None}
         if bitmaps:
-            made.bitmaps.update(bitmaps)
+            result.bitmaps.update(bitmaps)
             # Of an equality DuckDB expects a single row, and builds the hash table of a join from these.
             one = _one_after_scan(based, scans[0]) if is_alone else "1"
             conditions.append(f"{_bit(scans, list(bitmaps), lake)} <> {one}")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         columns = ", ".join(_column(kept, scans[0]) for kept in based.kepts.values()) or "TRUE AS alive"
-        made.selects.append(f"SELECT {columns} FROM {_files(scans, lake)}{where}")
-    return made
+        result.selects.append(f"SELECT {columns} FROM {_files(scans, lake)}{where}")
+    return result
 
 
 def _bit(scans: Sequence[FileScan], bitmaps: Sequence[str], lake: Files) -> str:

@@ -117,7 +117,7 @@ class DuckEngine:
         """What is held, then as much again, to the end."""
         with closing(connection), closing(fetched):
             while True:
-                yield from _rows(fetched.taken(), rendered.columns)
+                yield from _rows(fetched.take_batches(), rendered.columns)
                 fetched.give_back()
                 if fetched.is_whole:
                     return
@@ -236,7 +236,7 @@ def _names(columns: Columns) -> str:
 
 def _whole(fetched: FetchedResult, rendered: Rendered) -> Rows:
     with closing(fetched):
-        batches = deque(fetched.taken())
+        batches = deque(fetched.take_batches())
         while batches:
             yield from _rows([batches.popleft()], rendered.columns)
 

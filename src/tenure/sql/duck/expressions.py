@@ -167,15 +167,15 @@ class Expressions:
                 raise NotShared(f"{type(tree).__name__} over rows")
 
     def _call(self, tree: Call) -> Value:
-        if (made := self._with_unit(tree)) is not None:
-            return made
+        if (result := self._with_unit(tree)) is not None:
+            return result
         arguments = [self._argument(tree.function, each) for each in tree.arguments]
         try:
             return self.called(tree.function, arguments, self._pattern(tree))
         except NotShared:
-            if (made := self._with_short_constant(tree, arguments)) is None:
+            if (result := self._with_short_constant(tree, arguments)) is None:
                 raise
-            return made
+            return result
 
     def _with_short_constant(self, tree: Call, arguments: Sequence[Value]) -> Value | None:
         """A decimal compared with a constant of so many digits that no decimal holds both."""

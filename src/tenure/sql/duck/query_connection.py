@@ -137,7 +137,7 @@ class FetchedResult:
     """A result, held up to a bound. Beyond it the rest is read and dropped, or waits to be fetched."""
 
     def __init__(self, connection: QueryConnection, account: Account, *, waits_when_full: bool) -> None:
-        self._held = Holding(account, "a result of DuckDB")
+        self._holding = Holding(account, "a result of DuckDB")
         self._refusal: OutOfMemory | None = None
         self._connection = connection
         self._coming = connection.batches()
@@ -152,13 +152,13 @@ class FetchedResult:
         try:
             for batch in self._coming:
                 held_bytes += batch.nbytes
-                self._held.hold_bytes(batch.nbytes)
+                self._holding.hold_bytes(batch.nbytes)
                 if held_bytes <= RESULT_BYTES_MAX or self._waits_when_full:
                     self.batches.append(batch)
                 else:
                     is_kept = False
                     self.batches.clear()
-                    self._held.give_back()
+                    self._holding.give_back()
                 if held_bytes > RESULT_BYTES_MAX and self._waits_when_full:
                     return
             self.is_whole = is_kept
@@ -176,12 +176,12 @@ class FetchedResult:
             raise self._refusal
 
     def give_back(self) -> None:
-        self._held.give_back()
+        self._holding.give_back()
 
     def close(self) -> None:
         self.batches.clear()
-        self._held.give_back()
+        self._holding.give_back()
 
-    def taken(self) -> list[Any]:
+    def take_batches(self) -> list[Any]:
         batches, self.batches = self.batches, []
         return batches

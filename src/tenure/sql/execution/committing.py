@@ -24,7 +24,7 @@ class CommitOutcome(Protocol):
 
 
 class Committing:
-    __slots__ = ("_again", "_answer", "_block", "_given_up", "_is_submitted", "_outcome")
+    __slots__ = ("_again", "_answer", "_block", "_is_submitted", "_outcome", "_withdrawal")
 
     def __init__(
         self, outcome: CommitOutcome, block: Block, answer: Answer, *, again: Portal | None = None
@@ -35,7 +35,7 @@ class Committing:
         self._answer = answer
         self._again = again
         self._is_submitted = False
-        self._given_up: TenureError | None = None
+        self._withdrawal: TenureError | None = None
         """Why it was taken back before it was submitted."""
 
     def submit(self, on_done: Callable[[], None]) -> None:
@@ -51,13 +51,13 @@ class Committing:
     def take_back(self, error: TenureError) -> bool:
         if self._is_submitted:
             return self._block.take_back(error)
-        self._given_up = error
+        self._withdrawal = error
         return True
 
     def result(self) -> "Answer | Pending":
-        if self._given_up is not None:
+        if self._withdrawal is not None:
             self._outcome.abandon()
-            raise self._given_up
+            raise self._withdrawal
         try:
             self._block.finish()
         except RetryError as error:

@@ -111,8 +111,8 @@ class PortalRuns:
             rows += piece
         portal.position += len(rows)
         portal.is_at_end = portal.is_done
-        portal.given_bytes += size_bytes
+        portal.result_bytes += size_bytes
         if can_stop:
-            result_size.check(portal.given_bytes, session.services.settings.current())
+            result_size.check(portal.result_bytes, session.services.settings.current())
         session.memory.hold_result(size_bytes)
         return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts, size_bytes=size_bytes)

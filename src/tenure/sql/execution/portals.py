@@ -110,7 +110,7 @@ class Portal:
     position: int = 0
     is_at_end: bool = False
     """Whether a cursor that only goes forward has reached its end."""
-    given_bytes: int = 0
+    result_bytes: int = 0
     """The approximate size of the rows it has given so far."""
     account: Account | None = None
     """The account of its memory; None if it runs on the door's loop, where it needs little."""

@@ -38,7 +38,7 @@ class Retries:
         """When they are forgotten, on the monotonic clock."""
         self._block: Block | None = None
         """The current or last block; single statements are retried by the session."""
-        self._held: frozenset[int] = frozenset()
+        self._held_tables: frozenset[int] = frozenset()
         """The tables held for it."""
         session.on_discard.append(self._forget)
 
@@ -48,7 +48,7 @@ class Retries:
         wanted = self._tables and self._wanted(block)
         if wanted and self._session.is_inline:
             raise NotShort
-        self._block, self._held, self._tables = block, wanted, frozenset()
+        self._block, self._held_tables, self._tables = block, wanted, frozenset()
         if wanted:
             self._hold(block, sorted(wanted))
 
@@ -97,8 +97,8 @@ class Retries:
 
     def _remember(self, block: Block, used: frozenset[int]) -> None:
         if block is self._block:
-            self._tables = used | self._held
+            self._tables = used | self._held_tables
             self._until = self._session.services.env.monotonic() + MEMORY_SECONDS
 
     def _forget(self) -> None:
-        self._block, self._tables, self._held = None, frozenset(), frozenset()
+        self._block, self._tables, self._held_tables = None, frozenset(), frozenset()

@@ -82,7 +82,7 @@ def settled(
             acquire(execution, keys, relation=relation)
         is_whole = is_still or passing.lock()
         for table in queues:
-            _keep_taken(execution, table, before, [*passing.held, *keys])
+            _count_only(execution, table, before, [*passing.held, *keys])
         if is_still or (is_whole and is_fresh(execution)):
             return found
         txn.forget_reads(before)
@@ -99,11 +99,11 @@ def _queues(query: Query, target: Table | None) -> list[Table]:
     plans = [plan for root in roots for plan in walk(root)]
     skipped = {plan.table.id: plan.table for plan in plans if isinstance(plan, Lock) and plan.wait == "skip"}
     scans = Counter(plan.table.id for plan in plans if isinstance(plan, Scan))
-    own = 0 if target is None else target.id
-    return [table for id, table in skipped.items() if scans[id] == (2 if id == own else 1)]
+    target_id = 0 if target is None else target.id
+    return [table for id, table in skipped.items() if scans[id] == (2 if id == target_id else 1)]
 
 
-def _keep_taken(execution: Execution, table: Table, before: Reads, taken: Sequence[bytes]) -> None:
+def _count_only(execution: Execution, table: Table, before: Reads, taken: Sequence[bytes]) -> None:
     """Of all reads of a table, only the rows that were taken count for the validation."""
     txn = execution.block.use.txn
     span = execution.block.layout(table).keyspace.table_span(table.id)
@@ -121,7 +121,7 @@ class Passing:
         self._outer = frozenset(map(id, _outer_locks(query.plan)))
         self._keys: dict[int, bytes] = {}
         """For the nodes that give the query's own rows: the last key that passed."""
-        self._held: set[tuple[bytes, LockMode]] = set()
+        self._locked: set[tuple[bytes, LockMode]] = set()
         self._skipped: set[bytes] = set()
         self._awaited: dict[int, tuple[Lock, list[bytes]]] = {}
         """The keys to lock at the end of the round, by node."""
@@ -129,7 +129,7 @@ class Passing:
 
     @property
     def held(self) -> list[bytes]:
-        return [key for key, _ in self._held]
+        return [key for key, _ in self._locked]
 
     @property
     def is_still(self) -> bool:
@@ -142,7 +142,7 @@ class Passing:
         key = layout.primary.prefix([row[position] for position in lock.key])
         if id(lock) in self._outer:
             self._keys[id(lock)] = key
-        if (key, _mode(lock)) in self._held:
+        if (key, _mode(lock)) in self._locked:
             return True
         if lock.wait == "skip":
             if key in self._skipped:
@@ -165,7 +165,7 @@ class Passing:
     def _acquire(self, lock: Lock, keys: list[bytes]) -> bool:
         mode = _mode(lock)
         got = acquire(self._execution, keys, relation=lock.table.name, mode=mode, wait=WaitPolicy(lock.wait))
-        self._held.update((key, mode) for key in got)
+        self._locked.update((key, mode) for key in got)
         missed = set(keys).difference(got)
         self._skipped |= missed
         return not missed

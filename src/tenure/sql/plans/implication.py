@@ -18,24 +18,24 @@ from tenure.sql.plans.trees import Comparison, compares_as_is, comparison, conju
 
 def implies(condition: Node | None, wanted: Node, enum: EnumLookup | None = None) -> bool:
     """Whether every row for which the condition is true is one for which `wanted` is."""
-    facts = [_equality(each) for each in conjuncts(condition)]
-    return all(any(_follows(part, fact, enum) for fact in facts) for part in conjuncts(wanted))
+    premises = [_equality(each) for each in conjuncts(condition)]
+    return all(any(_follows(part, premise, enum) for premise in premises) for part in conjuncts(wanted))
 
 
-def _follows(wanted: Node, fact: Node, enum: EnumLookup | None) -> bool:
-    if wanted == fact:
+def _follows(wanted: Node, premise: Node, enum: EnumLookup | None) -> bool:
+    if wanted == premise:
         return True
-    if isinstance(fact, Or):
-        return all(implies(each, wanted, enum) for each in fact.operands)
+    if isinstance(premise, Or):
+        return all(implies(each, wanted, enum) for each in premise.operands)
     if isinstance(wanted, Or):
-        return any(implies(fact, each, enum) for each in wanted.operands)
-    known = _with_constant(fact)
-    if known is None:
+        return any(implies(premise, each, enum) for each in wanted.operands)
+    stronger = _with_constant(premise)
+    if stronger is None:
         return False
     if isinstance(wanted, IsNull):
-        return wanted.is_negated and wanted.operand == known.left
-    asked = _with_constant(wanted)
-    return asked is not None and asked.left == known.left and _is_weaker(asked, known, enum)
+        return wanted.is_negated and wanted.operand == stronger.left
+    implied = _with_constant(wanted)
+    return implied is not None and implied.left == stronger.left and _is_weaker(implied, stronger, enum)
 
 
 def _equality(tree: Node) -> Node:
@@ -71,15 +71,15 @@ _IMPLIED = {
     (">=", ">"): ">",
     (">=", ">="): ">=",
 }
-"""x <known> a implies x <asked> b if a <this> b."""
+"""x <stronger> a implies x <implied> b if a <this> b."""
 
 
-def _is_weaker(asked: Comparison, known: Comparison, enum: EnumLookup | None) -> bool:
-    sign = _IMPLIED.get((known.sign, asked.sign))
+def _is_weaker(implied: Comparison, stronger: Comparison, enum: EnumLookup | None) -> bool:
+    sign = _IMPLIED.get((stronger.sign, implied.sign))
     if sign is None:
         return False
-    function = function_with_id(f"{sign}({known.families[1]},{asked.families[1]})")
-    (first, value), (second, other) = (_constant(each.right, enum) for each in (known, asked))
+    function = function_with_id(f"{sign}({stronger.families[1]},{implied.families[1]})")
+    (first, value), (second, other) = (_constant(each.right, enum) for each in (stronger, implied))
     compare = function.run(first, second) if function.wants_types else function.run
     return compare(value, other) is True
 

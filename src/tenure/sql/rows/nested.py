@@ -87,12 +87,12 @@ def _exists(run: QueryRun, node: RowNode, holding: Holding) -> bool:
 
 
 def _array(run: QueryRun, node: RowNode, holding: Holding) -> Tuple:
-    made = tuple(_held(holding, node.start(run)))
-    check_shape(made)
-    return made
+    result = tuple(_charged_values(holding, node.start(run)))
+    check_shape(result)
+    return result
 
 
-def _held(holding: Holding, rows: Rows) -> Iterator[Any]:
+def _charged_values(holding: Holding, rows: Rows) -> Iterator[Any]:
     """The first column, charged."""
     for row in rows:
         holding.add_bytes(VALUE_BYTES + size_of(row[0]))

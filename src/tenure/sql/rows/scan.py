@@ -168,7 +168,7 @@ class _CompiledAccess:
 
     def span(self, run: QueryRun, keyed: CompiledIndex, prefix: Tuple) -> Span | None:
         """None if the span is empty."""
-        start, end = _given_bound(self._start, run), _given_bound(self._end, run)
+        start, end = _bound_value(self._start, run), _bound_value(self._end, run)
         if self._start is None and self._end is None:
             return keyed.span(prefix)
         if (self._start is not None and start is None) or (self._end is not None and end is None):
@@ -197,7 +197,7 @@ def _bound(bound: PlanBound | None, compiler: Compiler) -> tuple[Evaluate, bool]
     return None if bound is None else (compiler.evaluate(bound.value, {}), bound.is_inclusive)
 
 
-def _given_bound(bound: tuple[Evaluate, bool] | None, run: QueryRun) -> ScanBound | None:
+def _bound_value(bound: tuple[Evaluate, bool] | None, run: QueryRun) -> ScanBound | None:
     if bound is None:
         return None
     evaluate, is_inclusive = bound

@@ -57,7 +57,7 @@ class Frames:
             self._range = _Range(order[0], compiler.type_of(node, {}), types, compiler)
 
     def of(self, run: QueryRun, part: list[Tuple], peers: Peers) -> Sequence[Sequence[int]]:
-        offsets = self._given_offsets(run)
+        offsets = self._evaluated_offsets(run)
         if self._range is not None:
             starts, ends = self._range.edges(run, part, peers, self._frame, offsets)
         elif self._frame.mode is FrameMode.GROUPS:
@@ -73,7 +73,7 @@ class Frames:
             _without(frame, place, peers[place], self._frame.exclude) for place, frame in enumerate(frames)
         ]
 
-    def _given_offsets(self, run: QueryRun) -> tuple[Any, Any]:
+    def _evaluated_offsets(self, run: QueryRun) -> tuple[Any, Any]:
         found = []
         for evaluate, side in zip(self._offsets, ("starting", "ending"), strict=True):
             value: Any = None

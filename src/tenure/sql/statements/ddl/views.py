@@ -147,10 +147,10 @@ class ReadNames:
         self.sources[tuple(name)] = ViewSource(tuple(name), id, columns)
 
     def type_named(self, name: Sequence[str], modifiers: tuple[int, ...], *, is_array: bool) -> Type:
-        made = self._names.type_named(name, modifiers, is_array=is_array)
-        if made.ref.enum:
-            self._note(name, made.ref.enum)
-        return made
+        result = self._names.type_named(name, modifiers, is_array=is_array)
+        if result.ref.enum:
+            self._note(name, result.ref.enum)
+        return result
 
     def check_size(self, levels: int) -> None:
         self._names.check_size(levels)
@@ -159,9 +159,9 @@ class ReadNames:
         return self._names.enum(id)
 
     def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
-        made = self._names.call(name, arguments)
-        written = None if made is None else written_name(name[-1], arguments)
-        if made is not None and written is not None:
-            for id in sequences(made.node):
+        result = self._names.call(name, arguments)
+        written = None if result is None else written_name(name[-1], arguments)
+        if result is not None and written is not None:
+            for id in sequences(result.node):
                 self._note(written, id)
-        return made
+        return result

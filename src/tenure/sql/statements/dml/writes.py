@@ -84,7 +84,7 @@ def plan_insert(planner: Planner, tree: Tree, *, reading: "Planner | None" = Non
     if reading is not None:
         made, targets = _selected_then(planner, reading, targets, tree, override=override)
     elif source is not None and len(source.values_lists) > 0 and not _is_decorated(source):
-        made = _given_rows(planner, level, table, targets, source, override)
+        made = _values_rows(planner, level, table, targets, source, override)
         if not tree.cols:
             targets = targets[: _width(source)]
     elif source is not None:
@@ -177,7 +177,7 @@ def _width(select: Tree) -> int:
     return len(parse.unwrap(select.values_lists[0]).items)
 
 
-def _given_rows(
+def _values_rows(
     planner: Planner,
     level: QueryLevel,
     table: Table,

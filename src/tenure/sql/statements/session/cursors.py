@@ -79,10 +79,10 @@ def _kept(portal: Portal) -> Iterator[Sequence[Datum]]:
         portal.kept.add(row)
         kept.append(row)
         portal.account.settle()
-    return _taken(kept)
+    return _forward_rows(kept)
 
 
-def _taken(kept: deque[Sequence[Datum]]) -> Iterator[Sequence[Datum]]:
+def _forward_rows(kept: deque[Sequence[Datum]]) -> Iterator[Sequence[Datum]]:
     while kept:
         yield kept.popleft()
 
@@ -109,10 +109,10 @@ class Fetch(ByName):
         rows = _fetched(portal, self.direction, self.count, is_move=self.is_move)
         if self.is_move:
             return Result(f"MOVE {sum(1 for _ in rows)}")
-        return Result("FETCH", iter(list(_held(execution, rows))), counts=True)
+        return Result("FETCH", iter(list(_charged_rows(execution, rows))), counts=True)
 
 
-def _held(execution: Execution, rows: Iterator[Sequence[Datum]]) -> Iterator[Sequence[Datum]]:
+def _charged_rows(execution: Execution, rows: Iterator[Sequence[Datum]]) -> Iterator[Sequence[Datum]]:
     """Charged to the statement that fetches them."""
     holding = Holding(execution.account, "the rows it fetches")
     for row in rows:
