@@ -1,4 +1,4 @@
-"""What an aggregate is: how to begin, how a row changes the state, what comes out at the end.
+"""The definition of an aggregate: its initial state, its step for a row, its final function.
 
     steps = aggregate.steps(types, context)
     state = steps.start()

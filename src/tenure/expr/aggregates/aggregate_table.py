@@ -71,7 +71,7 @@ _COUNT = Steps(lambda: 0, lambda state, *values: state + 1, lambda state: state)
 
 
 def _extreme(kind: Type, *, is_greatest: bool) -> Steps:
-    """Of equal values the later one stays in max and min alike, as PostgreSQL's comparisons keep it."""
+    """Among equal values, max and min keep the last one, as PostgreSQL does."""
     of = kind.comparable
 
     def greater(a: Datum, b: Datum) -> Datum:

@@ -37,7 +37,7 @@ _END = "\0"
 
 @dataclass
 class NumberPattern:
-    """What the pattern as a whole asks for."""
+    """The properties of a whole pattern."""
 
     nodes: list[PatternPiece] = field(default_factory=list)
     flags: set[str] = field(default_factory=set)
@@ -328,7 +328,7 @@ class _Writer:
             self.out.append(" ")
 
     def _is_leading_zero(self) -> bool:
-        """Of '0.1' by '9.9': a space stands for it."""
+        """Whether the zero before the point is left out: '0.1' by '9.9' begins with a space."""
         return self.shape.zero_start is None and self.at == 0 and self.number[:1] == "0" and self.after != 0
 
     def _ends_at_point(self) -> bool:

@@ -96,7 +96,7 @@ class _Reader:
             self._pass_over(1)
 
     def _place(self, *, is_digit: bool) -> None:
-        """What stands in the place of a digit or of the point."""
+        """Reads the text at a digit or the point of the pattern."""
         if self._here() == " ":
             self.at += 1
         if self._is_over():

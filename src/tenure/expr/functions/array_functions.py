@@ -150,7 +150,7 @@ def _refuse_dimensions(array: Datum) -> None:
 
 
 def _join(a: Datum, b: Datum) -> Datum:
-    """Of arrays of n and n + 1 dimensions, the first becomes one more of the second's members."""
+    """If one array has n dimensions and the other n + 1, the first becomes a further member of the second."""
     if a is None or b is None:
         return b if a is None else a
     if not a or not b:

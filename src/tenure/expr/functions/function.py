@@ -1,4 +1,4 @@
-"""What a function or operator is to the type checker and to the compiler.
+"""The definition of a function or operator, for overload resolution and the compiler.
 
 Its id, such as "lower(text)" or "+(int4,int4)", is what stored expressions hold: a function may
 be added, and its faults fixed, but the meaning of an id never changes.
@@ -107,7 +107,7 @@ class Function:
     wants_context: bool = False
     """The Context comes before the arguments."""
     names: tuple[str, ...] = ()
-    """Of the arguments, where a call may name them: make_interval(days => 3)."""
+    """The names of the arguments, if a call may use them: make_interval(days => 3)."""
     default: str | None = None
     """The values of arguments that such a call leaves out."""
 

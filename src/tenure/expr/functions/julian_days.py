@@ -17,7 +17,7 @@ class IsoDay(NamedTuple):
     year: int
     week: int
     day: int
-    """Of the ISO year, from 1 on."""
+    """The day of the ISO year, counted from 1."""
 
 
 def julian_day(year: int, month: int, day: int) -> int:

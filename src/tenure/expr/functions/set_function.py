@@ -1,4 +1,4 @@
-"""What a set-returning function is: a call that gives rows.
+"""The definition of a set-returning function: a call that gives rows.
 
     function, targets = resolve_set("generate_series", types)
     for row in function.rows(types, context, *values): ...      row: a tuple of the columns

@@ -1,4 +1,4 @@
-"""What time it is, and how long ago: now() and its variants, age, time zones.
+"""The current time and ages: now() and its variants, age, time zones.
 
 The time comes from the Context: now() is the transaction's, the same in all its statements.
 

@@ -146,7 +146,7 @@ def _scaled(units: int, scale: int) -> Decimal:
 
 
 def _clock_part(unit: str, micros: int) -> Decimal | None:
-    """Of the microseconds since midnight, or of an interval's."""
+    """A field of the microseconds since midnight, or of an interval's microseconds."""
     if unit == "hour":
         return Decimal(trunc_divide(micros, _HOUR))
     rest = micros - trunc_divide(micros, 60 * _SECOND) * 60 * _SECOND

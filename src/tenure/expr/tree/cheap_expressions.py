@@ -47,7 +47,7 @@ NOT_CHEAP = 1_000_000
 """More steps than any caller allows."""
 
 NUMERIC_STEPS = 200
-"""Of arithmetic on numeric: 8 ms at its 131,072 digits. Division and remainder take seconds there."""
+"""Steps of arithmetic on numeric: 8 ms for 131,072 digits. Division and remainder would take seconds."""
 
 STRUCTURE_STEPS = 250
 """To read or write a JSON value or an array of 8 kB: 10 ms."""

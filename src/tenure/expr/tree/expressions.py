@@ -204,7 +204,7 @@ def decode(data: bytes) -> Node:
 
 
 def to_stored(tree: Node, text: str) -> Expression:
-    """What a descriptor keeps; `text` is the expression as people read it."""
+    """The stored form for a descriptor; `text` is the expression in SQL."""
     return Expression(encode(tree), text, tuple(sorted(columns(tree))), tuple(sorted(sequences(tree))))
 
 

@@ -308,7 +308,7 @@ def _targets(function: Signature, argument_types: Sequence[Type]) -> tuple[Type,
 
 
 def _element(function: Signature, argument_types: Sequence[Type]) -> Type | None:
-    """What anyelement stands for in this call, and the elements of anyarray."""
+    """The type of anyelement in this call, and of the elements of anyarray."""
     found: list[Type] = []
     is_needed = False
     for at, kind in enumerate(argument_types):

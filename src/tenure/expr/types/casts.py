@@ -2,7 +2,7 @@
 
     implicit     anywhere, without being asked      int4 to numeric, varchar to text
     assignment   when a column is given a value     numeric to int4, anything to text
-    explicit     when somebody writes it            text to int4, int4 to bool
+    explicit     when the statement writes it       text to int4, int4 to bool
 
 A cast goes from family to family by the table below, by text (to and from strings), by the
 elements (arrays), or from an untyped literal; then the target's modifiers are applied: an explicit

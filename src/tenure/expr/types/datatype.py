@@ -1,4 +1,4 @@
-"""What a type is: its values, and how they are checked, ordered, stored, read and written.
+"""The interface of a type: how its values are checked, ordered, stored, read and written.
 
     values     accept     a value assigned to a column: checked, rounded, padded
     keys       key        an element for `kv.encoding`; from_key takes it back

@@ -57,7 +57,7 @@ def whole(text: str) -> tuple[int, str]:
 
 
 def fraction(text: str) -> float:
-    """Of "." and digits, or "." alone."""
+    """The fraction of "." and digits, or of "." alone."""
     digits = text[1:]
     if digits and not (digits.isascii() and digits.isdigit()):
         raise BadFormat

@@ -80,7 +80,7 @@ class _Planning:
         return next(self._numbers)
 
     def array(self, tree: Nested) -> Nested | None:
-        """Of x IN (SELECT ...): ARRAY(SELECT ...), if that is the same for all rows, and short."""
+        """ARRAY(SELECT ...) for x IN (SELECT ...), if that is the same for all rows, and short."""
         number = tree.number
         if number not in self._arrays:
             inner = self._query.nested[number]

@@ -113,7 +113,7 @@ class _Inner(NamedTuple):
     ties: list[Node]
     """The conditions on outer values that were taken out."""
     values: list[Node]
-    """What it selects, over the plan's rows."""
+    """The selected expressions, over the plan's rows."""
 
 
 def _without_outer(subquery: Subquery, query: Query) -> _Inner | None:

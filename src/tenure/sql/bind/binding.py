@@ -47,7 +47,7 @@ class Binding(Generic[L]):
     next_value_number: int = -1
     next_recursion: int = 0
     recursions: dict[int, tuple[str, int]] = field(default_factory=dict)
-    """Of each recursive query: its name, and where its recursive term reads it."""
+    """For each recursive query: its name, and the position at which its recursive term reads it."""
     keys_relied_on: set[int] = field(default_factory=set)
     """The tables whose primary key lets a query select columns that it does not group by."""
     places: list[int] = field(default_factory=list)

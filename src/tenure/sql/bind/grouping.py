@@ -19,7 +19,7 @@ from tenure.expr.types.datatype import Type
 from tenure.sql.plans.plan import AggregateCall, SetCall, WindowCall
 
 AGGREGATE, GROUPING, WINDOW, SET = (number << 24 for number in (1, 2, 3, 4))
-"""Where the stand-ins of each kind begin: beyond the widest row."""
+"""Where the placeholders of each kind begin: beyond the widest row."""
 
 
 class SetUse(NamedTuple):
@@ -29,7 +29,7 @@ class SetUse(NamedTuple):
     """How many other such calls stand inside its arguments, one in the other."""
     location: int
     column: int = 0
-    """Of a function that gives several: which one. Those of one call stand next to each other."""
+    """Which column of the call it is, for a function with several. The columns of one call are adjacent."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Calls:
     windows: list[WindowCall] = field(default_factory=list)
     sets: list[SetUse] = field(default_factory=list)
     locations: dict[int, int] = field(default_factory=dict)
-    """Where the call stands that a stand-in is for."""
+    """The position of the call that a placeholder replaces."""
 
     def aggregate(self, call: AggregateCall, location: int) -> Typed:
         if call not in self.aggregates:

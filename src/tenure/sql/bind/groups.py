@@ -1,4 +1,4 @@
-"""GROUP BY, and where the stand-ins for aggregates, windows and sets go.
+"""GROUP BY, and where the placeholders for aggregates, windows and sets go.
 
     SELECT city, count(*) + 1, rank() OVER (ORDER BY city) FROM people GROUP BY city
 
@@ -210,11 +210,11 @@ class Mover:
     groups: GroupingKeys | None
     """None: nothing is grouped, so columns stay where they are."""
     width: int = 0
-    """Of the row before windows."""
+    """The width of the row before windows."""
     sets: dict[int, int] = field(default_factory=dict)
     """Where the column of each set-returning call is."""
     dependent: dict[int, int] = field(default_factory=dict)
-    """Columns that the keys fix: the stand-in of the aggregate that takes any value of the group."""
+    """Columns that the keys fix: the placeholder of the aggregate that takes any value of the group."""
     start: int = 0
     """Where the row begins: other columns may stand to the left of it."""
 

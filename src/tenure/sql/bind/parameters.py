@@ -28,7 +28,7 @@ class Parameters:
         type."""
 
     def reference(self, number: int, position: int = 0) -> Typed:
-        """What $number is, counted from 1."""
+        """The value of $number, counted from 1."""
         if not 1 <= number <= PARAMETERS_MAX:
             raise UndefinedParameter(f"there is no parameter ${number}", position=position)
         self._types += [None] * (number - len(self._types))

@@ -32,9 +32,9 @@ class ViewQuery(NamedTuple):
     tree: Tree
     """Its SelectStmt."""
     names: "Names"
-    """What the names in it mean: those of its definition, for every user."""
+    """Resolves the names in it as at its definition, for every user."""
     columns: tuple[str, ...] = ()
-    """What its columns are called; the query's own names after these."""
+    """The names of its columns; further columns keep the query's names."""
     id: int = 0
     """The descriptor's."""
     shown: int | None = None

@@ -2,7 +2,7 @@
 
     SELECT a, (SELECT max(c) FROM u WHERE u.b = t.b) FROM t
     └── level: t ◄─────────────┐ parent
-                └── level: u ──┘ takes t.b as a Given
+                └── level: u ──┘ takes t.b as a ContextValue
 
 A level is one SELECT. Its FROM items stand side by side in one row, from left to right, and a column is a
 position in that row. A name is looked up in the innermost level first. A column of an outer level becomes a
@@ -58,7 +58,7 @@ class Item:
     path: tuple[str, ...] = ()
     """The table's own qualified name, if it has no alias: a column may be called by it too."""
     relation: Relation | None = None
-    """What its name means, where it is a name."""
+    """The relation that its name means, if it is named."""
     table: Table | None = None
     start: int = 0
     """Where its columns begin in the level's row."""
@@ -71,7 +71,7 @@ class Item:
     is_target: bool = False
     """The table that UPDATE or DELETE changes: no item of FROM or USING may refer to it."""
     source: str = ""
-    """What it is, if no table: "a function", "a WITH query", "a join"."""
+    """Its kind, if it is no table: "a function", "a WITH query", "a join"."""
     is_nullable: bool = False
     """On the side of an outer join that may be missing."""
 
@@ -165,7 +165,7 @@ class QueryLevel:
             level = level.parent
 
     def locks_for(self, name: str) -> tuple[Locking, ...]:
-        """What a subquery in FROM has to lock for this level."""
+        """The row locks that a subquery in FROM has to take for this level."""
         return tuple(
             each._replace(relations=()) for each in self.locks if not each.relations or name in each.relations
         )

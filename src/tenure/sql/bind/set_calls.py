@@ -1,6 +1,6 @@
 """Calls of functions that give sets: generate_series, unnest, jsonb_each.
 
-In a select list each column of such a call has a stand-in, as aggregates have; in FROM it is a
+In a select list each column of such a call has a placeholder, as aggregates have; in FROM it is a
 `plan.FunctionScan`.
 
 Walk: `sql.bind.calls` and `sql.bind.records` for select lists, `sql.bind.functions` for FROM.

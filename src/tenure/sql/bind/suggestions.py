@@ -20,7 +20,7 @@ class Match(NamedTuple):
 
 
 def hint(level: QueryLevel, name: str, table: str = "") -> str:
-    """What else the column may be, of a table that was named or of any; "" if nothing is near."""
+    """The hint with similar columns, of the named table or of any; "" if none is similar."""
     found: list[Match] = []
     nearest = _DISTANCE_MAX + 1
     for item in (each for owner in level.ancestors() for each in owner.all_items):

@@ -182,7 +182,7 @@ def order(trees: Iterable[Tree], level: QueryLevel, targets: list[SelectTarget])
 
 
 def direction(tree: Tree) -> tuple[bool, bool]:
-    """Of a SortBy: whether it descends, and whether NULLs come first."""
+    """Whether a SortBy is descending, and whether NULLs come first."""
     if option(tree, "sortby_dir") == "SORTBY_USING":
         raise NotSupported("ORDER BY USING is not supported", position=tree.location + 1)
     is_descending = option(tree, "sortby_dir") == "SORTBY_DESC"

@@ -123,7 +123,7 @@ def _hidden_item_with(level: QueryLevel, name: str) -> Item | None:
 
 
 def star(level: QueryLevel, path: list[str], location: int) -> list[tuple[str, Typed, Item]]:
-    """What t.* stands for."""
+    """The columns of t.*."""
     owner, item = qualified(level, path, location)
     return [
         (each.name, expression_in(level, owner, each.typed, location), item)

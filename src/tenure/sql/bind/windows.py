@@ -234,7 +234,7 @@ _DISTANCES = {
 
 
 def _distance(order: tuple[Type, ...], location: int, offset: int) -> Type:
-    """What is added to a value of the ORDER BY column."""
+    """The offset that is added to a value of the ORDER BY column."""
     if len(order) != 1:
         raise WindowFault(
             "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",

@@ -57,7 +57,8 @@ class DeliveredRows:
         return rows
 
     def _are_new(self, marks: Any) -> Any:
-        """Of rows with the same mark the first ones were given, as many as there are left."""
+        """Which rows are new: of each mark, the first ones were delivered, as many as are still to be
+        skipped."""
         order = np.argsort(marks, kind="stable")
         ordered = marks[order]
         turn = np.empty(len(marks), np.int64)

@@ -114,7 +114,7 @@ class DuckEngine:
     def _as_they_come(
         self, connection: QueryConnection, fetched: FetchedResult, rendered: Rendered, check: Check
     ) -> Rows:
-        """What is held, then as much again, to the end."""
+        """The rows in portions: those that are held, then the next ones, to the end."""
         with closing(connection), closing(fetched):
             while True:
                 yield from _rows(fetched.take_batches(), rendered.columns)

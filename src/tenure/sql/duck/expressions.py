@@ -66,7 +66,7 @@ from tenure.sql.duck.numbers import (
 from tenure.sql.plans.trees import comparison, with_sign
 
 SQL_LENGTH_MAX = 500_000
-"""Of one expression: templates that name an argument several times may grow it without end."""
+"""The longest SQL of one expression: templates that repeat an argument could grow it without bound."""
 
 _BOOLEAN, _VARCHAR = DuckType("BOOLEAN"), DuckType("VARCHAR")
 _TEXT, _NUMERIC = TypeRef("text"), TypeRef("numeric")
@@ -74,7 +74,7 @@ _TEXT, _NUMERIC = TypeRef("text"), TypeRef("numeric")
 
 @dataclass(frozen=True, slots=True)
 class ExpressionScope:
-    """What expressions may use besides their row."""
+    """The values that expressions can use besides their row."""
 
     context: Context
     enum: EnumLookup | None

@@ -133,10 +133,10 @@ def _times() -> Iterator[tuple[str, str]]:
 
 
 TRUNCATED = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
-"""What date_trunc does with these words, DuckDB's does too."""
+"""Units for which DuckDB's date_trunc gives the same result."""
 
 PARTS = ("year", "quarter", "month", "week", "day", "doy", "dow", "isodow", "hour", "minute")
-"""What extract gives for these words is a whole number, the same in DuckDB."""
+"""Fields for which extract gives an integer, the same as in DuckDB."""
 NOT_OF_DATES = ("hour", "minute")
 
 TEMPLATES: dict[str, str] = {

@@ -97,7 +97,8 @@ class Duck:
     def taking(
         self, enum: EnumLookup | None = None, *, is_forced: bool = False, is_once: bool = False
     ) -> "_Taking":
-        """What a `QueryRun` asks at each node; forced, it takes what it can, however small.
+        """The callback that a `QueryRun` calls for each node; if forced, it takes over every node that it
+        can.
 
         A caller that can start over sets `is_once`: large results come as they are made, and
         `RowsIncomplete` may end them.

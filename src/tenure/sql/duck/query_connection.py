@@ -27,7 +27,7 @@ from tenure.base.interruptible import Check
 from tenure.base.memory import Account, Holding
 
 RESULT_BYTES_MAX = 32 << 20
-"""Of a result that is held until it is complete."""
+"""The most bytes of a result that is held until it is complete."""
 
 FETCH_ROWS = 20_000
 LOOK_SECONDS = 0.02

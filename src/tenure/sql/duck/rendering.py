@@ -59,7 +59,7 @@ class Rendered:
     withs: tuple[tuple[str, str], ...]
     """WITH queries by name, in an order in which they can be made."""
     tables: Mapping[int, "Used"]
-    """What d<id> stands for."""
+    """The tables that d<id> means."""
     columns: tuple[Value, ...]
     """Types and shapes of the results."""
     is_first: bool = False
@@ -84,7 +84,7 @@ class Relation(NamedTuple):
     source: str
     columns: tuple[Value, ...]
     order: tuple["Term", ...] = ()
-    """What its rows are sorted by, when that is asked for."""
+    """The keys that its rows are sorted by."""
 
 
 class Term(NamedTuple):

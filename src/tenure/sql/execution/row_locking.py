@@ -104,7 +104,7 @@ def _queues(query: Query, target: Table | None) -> list[Table]:
 
 
 def _count_only(execution: Execution, table: Table, before: Reads, taken: Sequence[bytes]) -> None:
-    """Of all reads of a table, only the rows that were taken count for the validation."""
+    """Only the rows that were taken, of all reads of a table, count for the validation."""
     txn = execution.block.use.txn
     span = execution.block.layout(table).keyspace.table_span(table.id)
     txn.forget_reads(before, within=span)
@@ -212,7 +212,8 @@ def acquire(
 
 
 def holds(execution: Execution, keys: Sequence[bytes]) -> bool:
-    """Whether the transaction has locked these rows before: then nobody has changed them since."""
+    """Whether the transaction has locked these rows before: then no other transaction has changed them
+    since."""
     session = execution.session
     return session.services.locks.holds(session.locks.owner_in(execution.block), keys)
 

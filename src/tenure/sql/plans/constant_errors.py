@@ -209,7 +209,7 @@ class _ConstantSearch:
 
 
 def _needed_columns(plan: Plan, used: Columns) -> list[Columns]:
-    """Of each input, the columns that the plan's own `used` ones need."""
+    """For each input, the columns that the `used` columns of the plan need."""
     match plan:
         case Project():
             return [_columns([plan.expressions[at] for at in used])]

@@ -468,7 +468,7 @@ def access_nodes(plan: Plan) -> tuple[Node, ...]:
 
 
 def of_call(call: AggregateCall | WindowCall) -> tuple[Node, ...]:
-    """What it reads of the row, but for the partition of a window."""
+    """The expressions over the row, except the partition of a window."""
     ordered = tuple(key.node for key in call.order)
     return (*call.arguments, *ordered, *(() if call.condition is None else (call.condition,)))
 

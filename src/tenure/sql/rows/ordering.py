@@ -91,7 +91,7 @@ def comparable_of(kind: Type) -> Callable[[Any], Any] | None:
 
 
 def key_of(nodes: Sequence[Node], types: Mapping[int, Type], compiler: Compiler) -> KeyOf:
-    """Of several expressions: a tuple; of one: its value alone."""
+    """A tuple for several expressions; the value itself for one."""
     kinds = [compiler.type_of(node, types) for node in nodes]
     for kind in kinds:
         require_equality(kind)
@@ -115,7 +115,7 @@ def _hashable(evaluate: Evaluate, comparable: Callable[[Any], Any] | None) -> Ke
 
 
 def row_key(types: Iterable[Type]) -> Callable[[Tuple], Any]:
-    """Of a whole row, for DISTINCT and set operations."""
+    """The key of a whole row, for DISTINCT and set operations."""
     kinds = list(types)
     for kind in kinds:
         require_equality(kind)

@@ -244,7 +244,7 @@ def _tried(rows: Sequence[Tuple], test: Test, *, stop: bool) -> Answer:
 
 
 def _test(functions: Sequence[str], kinds: Sequence[Type]) -> Test:
-    """Of operands and a row, by the functions of their types."""
+    """Compares the operands with a row, by the functions of their types."""
     sign = function_with_id(functions[0]).name
     pairs = [_strict(each, kind) for each, kind in zip(functions, kinds, strict=True)]
     if len(pairs) == 1:

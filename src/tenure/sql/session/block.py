@@ -258,7 +258,7 @@ class Block:
         self.forget(place)
 
     def forget(self, place: BlockMark) -> None:
-        """Keeps what was written since a place that nobody will go back to."""
+        """Keeps the writes since a savepoint that the block will not go back to."""
         if self._use is not None:
             self._use.txn.release(place.mark)
 

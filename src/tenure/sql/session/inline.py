@@ -28,19 +28,19 @@ from tenure.sql.plans.plan_facts import everything, is_point_query
 from tenure.sql.session.answers import NotShort
 
 STEPS_MAX = 1_000
-"""Of `expr.tree.cheap_expressions`: 40 ms at the very worst, some microseconds of ordinary values."""
+"""Steps of `expr.tree.cheap_expressions`: 40 ms in the worst case, some microseconds for ordinary values."""
 
 INPUT_BYTES_MAX = 8 * 1024
-"""Of a Bind message, and of a statement's text: reading so much JSON takes 10 ms."""
+"""The bytes of a Bind message, and of a statement's text: reading so much JSON takes 10 ms."""
 
 KEYS_MAX = 20
-"""That one statement looks up: each is some 20 microseconds."""
+"""The keys that one statement looks up: each takes some 20 microseconds."""
 
 ROWS_BYTES_MAX = 16 * 1024
-"""Of the stored rows that one statement reads."""
+"""The bytes of stored rows that one statement reads."""
 
 ENTRIES_MAX = 200
-"""Of indexes that one statement writes: each is some 20 microseconds."""
+"""The index entries that one statement writes: each takes some 20 microseconds."""
 
 
 def is_cheap_query(query: Query) -> bool:
@@ -80,7 +80,7 @@ def is_cheap_write(table: Table, steps: int, *, rows: int = 1, per_row: int = 0)
 
 
 def _of_table(table: Table) -> Iterator[Node]:
-    """What is evaluated when a row of it is written; defaults count where a value is given as well."""
+    """The expressions evaluated for each written row; defaults count even if a value is given."""
     stored: list[Expression | None] = []
     for column in table.columns:
         stored += (column.default, column.generated, column.computed, column.reverse)

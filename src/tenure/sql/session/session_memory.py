@@ -49,7 +49,7 @@ class SessionMemory:
         return self._node.open_statement(self.account)
 
     def inline_account(self) -> Account:
-        """Of what runs on the door's loop: bounded, and in no tree of accounts."""
+        """For statements on the door's loop: their memory is bounded, and belongs to no parent account."""
         return self._node.lone_statement()
 
     def charged(self, account: Account, run: Callable[[], T]) -> T:

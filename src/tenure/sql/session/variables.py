@@ -161,7 +161,8 @@ MODES = {
     "transaction_read_only": "default_transaction_read_only",
     "transaction_deferrable": "default_transaction_deferrable",
 }
-"""What belongs to a transaction, and where it comes from: see `sql.session.transaction_modes`."""
+"""The variables of a transaction, and the variables with their defaults: see
+`sql.session.transaction_modes`."""
 
 ISOLATION = ("serializable", "repeatable read", "read committed", "read uncommitted")
 
@@ -282,7 +283,7 @@ DEFINITIONS: tuple[Variable, ...] = (
 BY_NAME = {each.name.lower(): each for each in DEFINITIONS}
 BY_OWN_NAME = {each.name: each for each in DEFINITIONS}
 REPORTED = {each.name: each.default for each in DEFINITIONS if each.is_reported}
-"""What clients are told of when it changes, with the defaults."""
+"""The variables whose changes are reported to clients, with the defaults."""
 _ALIASES = {
     "timezone": "timezone",
     "time zone": "timezone",

@@ -1,4 +1,4 @@
-"""What the system tables of a node show: records of the store, sessions, plans, leases, and the other nodes.
+"""The sources of a node's system tables: records of the store, sessions, plans, leases, and the other nodes.
 
 Walk: `composition.sql_layer` makes one; `sql.tables.all` hands it to the tables of the node.
 """
@@ -46,4 +46,4 @@ class NodeView:
     sessions: dict[int, SessionState] = field(default_factory=dict)
     """The SQL sessions of this node by number: `sql.clients.sql_sessions` keeps them."""
     long_turns: LongTurns = field(default_factory=LongTurns)
-    """Of this node's door."""
+    """The long turns of this node's door."""

@@ -1,7 +1,7 @@
 """`tenure_internal.sessions`, `transactions` and `locks`: the activity of all nodes and their processes.
 
     this process    from memory
-    the others      asked through the store, only when somebody reads one of these tables
+    the others      asked through the store, only when one of these tables is read
 
 A session is named by what its client knows as its backend's pid, everywhere: the upper part of the number is
 the node's instance id, so no other client in the cluster has it. Sessions that a node opens for itself, as

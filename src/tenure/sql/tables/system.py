@@ -9,7 +9,7 @@
 
 Rows are read at the transaction's own time, and are part of what its commit is checked against. An id of a
 node session is sixteen bytes, the instance id and the epoch; a timestamp is the decimal that AS OF SYSTEM
-TIME takes. Passwords' verifiers are not shown to anybody.
+TIME takes. Verifiers of passwords are never shown.
 
 Walk: `sql.tables.all` asks for the `definitions`; a statement that names one asks for its rows.
 """

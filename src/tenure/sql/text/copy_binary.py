@@ -30,9 +30,9 @@ class BinaryReader:
         self._skipped_bytes = 0
         """The bytes of the header's extension, which is skipped, that are still to come."""
         self._missing = -1
-        """Fields still to come of the row under way; -1: none is."""
+        """The fields of the current row that are still to come; -1 between rows."""
         self._fields: list[tuple[int, int] | None] = []
-        """Of the row under way: where each lies."""
+        """The position of each field of the current row."""
 
     @property
     def kept_bytes(self) -> int:

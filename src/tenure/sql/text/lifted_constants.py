@@ -40,7 +40,7 @@ _INT4, _INT8, _NUMERIC = (type_of(TypeRef(name)) for name in ("int4", "int8", "n
 class Lifted(NamedTuple):
     text: str
     types: tuple[Type | None, ...]
-    """Of each parameter; None where its surroundings decide."""
+    """The type of each parameter; None if its context decides."""
     texts: tuple[str, ...]
 
     def values(self, types: tuple[Type, ...], zone: tzinfo) -> tuple[Datum, ...]:

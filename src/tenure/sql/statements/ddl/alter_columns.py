@@ -1,4 +1,4 @@
-"""What ALTER TABLE does to columns: added, dropped, with another default, NOT NULL, identity.
+"""The column actions of ALTER TABLE: add, drop, default, NOT NULL, identity.
 
 A column that is added with a default has its value in the rows that are there already: one that is the
 same for all of them is kept once, any other is computed for each.

@@ -1,4 +1,4 @@
-"""What statements that define work with besides their session.
+"""The services of DDL statements besides their session.
 
 Walk: `sql.clients.sql_sessions` makes one from the services of the node; `statements.ddl.definition.Definer`
 hands it to the statements.

@@ -24,7 +24,7 @@ def compiled_over(planner: Planner, level: QueryLevel, node: Node) -> Evaluate:
 
 
 def folds_of(planner: Planner, trees: Sequence[Node]) -> tuple[Fold, ...]:
-    """Without subqueries, all Given values are parameters."""
+    """Without subqueries, all context values are parameters."""
     return folds(trees, PARAMETERS_MAX, planner.names.enum)
 
 

@@ -7,8 +7,8 @@
     NOTHING  settings without effect here
     SKIP     owners, privileges, extension plpgsql, storage: not taken over, and counted
 
-A dump is a program that somebody else wrote. It is judged by its parse trees, never by its text; what is
-allowed here is then run as any other statement of the user who imports it, within a draft.
+A dump is an untrusted program. It is judged by its parse trees, never by its text. Allowed statements run
+like any other statement of the importing user, within a draft.
 
 Invariant (dump-listed): nothing of a dump is run that is not on this list.
 
