@@ -1,8 +1,8 @@
-"""flush: what an index has in the store becomes part of its base.
+"""flush: moves an index's rows from the store to its base.
 
-A merge without input changes no answer and conflicts with nobody, so a flush needs no more than the index to
-itself: it claims that when it is made, and if another merge has it, there is no flush. Should it be
-interrupted it starts over; what it had written, nobody names. Publishing gives the claim back in the same
+A merge without input changes no answer and conflicts with no transaction, so a flush only needs to be the
+index's only merge: it claims the index when it is made, and if another merge has it, there is no flush. If it
+is interrupted it starts over; no manifest names its earlier files. Publishing releases the claim in the same
 write, so a run that finds it gone comes after the one that did the work.
 
 Walk: `bulk.upkeep` calls `start` when a delta is large enough; `composition.job_layer` hands `flush_kind` to
@@ -23,7 +23,7 @@ from tenure.table.lake.publishing import publish
 
 KIND = "flush"
 MERGING = (0.0, 0.95)
-"""How far the tasks take the job."""
+"""The job's fraction when the tasks are done."""
 
 
 class FlushPayload(Record, frozen=True):
@@ -32,7 +32,7 @@ class FlushPayload(Record, frozen=True):
 
 
 def start(txn: Transaction, lake: Lake, table: int, index: int, *, rows: int, name: str) -> Job | None:
-    """Makes the job that flushes an index, with about so many rows; None if something merges it already."""
+    """Makes the job that flushes an index, with about so many rows; None if a merge of it is under way."""
     if lake.jobs.is_open(txn, lake.merges.holder(txn, table, index)):
         return None
     job = lake.jobs.create(
@@ -47,7 +47,7 @@ def start(txn: Transaction, lake: Lake, table: int, index: int, *, rows: int, na
 
 
 def flush_kind(lake: Lake) -> JobKind:
-    """One that finds no space fails; `bulk.flush_pauses` says when the next one is due."""
+    """A flush that finds no space fails; `bulk.flush_pauses` says when the next one is due."""
     return JobKind(
         lambda run: flush(lake, run),
         lambda run: _release(lake, run),
@@ -63,10 +63,10 @@ def flush(lake: Lake, run: Run) -> None:
     snapshot = lake.store.snapshot()
     version = lake.version(snapshot, payload.table)
     if lake.merges.holder(snapshot, payload.table, payload.index) != run.job.id:
-        return  # a former run has published, and ended before it could say so
+        return  # an earlier run has published, and ended before it could report it
     if version is None or payload.index not in {index.id for index in version.table.indexes}:
         _release(lake, run)
-        return  # it was dropped meanwhile
+        return  # the table was dropped meanwhile
     began_with = lake.manifests.get(snapshot, payload.table, payload.index)
     began_with = began_with or no_base(payload.table, payload.index)
     phases = Phases(lake, run)

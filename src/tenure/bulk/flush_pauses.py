@@ -1,12 +1,12 @@
-"""Flushes that failed are tried again, but not at once: a damaged file does not get better by reading it.
+"""Failed flushes are retried, but not at once: a damaged file does not improve by reading it.
 
     a flush of an index fails      the next is due after a minute, then two, four, ... at most an hour
-    one succeeds                   all is forgotten
+    one succeeds                   the failures are forgotten
 
-Each node remembers the flushes that it has started itself. Other indexes do not wait.
+Each node records the flushes that it has started itself. Other indexes do not wait.
 
-Walk: `bulk.upkeep` asks `may_try` before it starts a flush, tells `started`, and looks again at what is
-`due`.
+Walk: `bulk.upkeep` calls `may_try` before it starts a flush, then `started`, and looks again at indexes that
+are `due`.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ _FAILED = (JobState.FAILED, JobState.REVERT_FAILED)
 
 
 class _Flush(NamedTuple):
-    """The last one of an index."""
+    """The last flush of an index."""
 
     job: int
     failures: int = 0
-    """In a row, those before this one."""
+    """The number of consecutive failures before this one."""
     due: float | None = None
     """When the next may be tried, by the monotonic clock; None as long as it is not known to have failed."""
 
@@ -61,7 +61,9 @@ class FlushPauses:
         self._flushes[head] = _Flush(job, former.failures + 1 if former and has_failed else 0)
 
     def due(self) -> Iterator[bytes]:
-        """Indexes whose pause is over: nobody else may write to them meanwhile, and remind of them."""
+        """Indexes whose pause is over: there may be no writes to them meanwhile that would trigger a
+        flush.
+        """
         now = self._env.monotonic()
         for head, flush in list(self._flushes.items()):
             if flush.due is not None and flush.due <= now:

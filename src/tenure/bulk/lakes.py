@@ -1,4 +1,4 @@
-"""What all bulk jobs share: the store, the lake, and who merges which index.
+"""The common part of all bulk jobs: the store, the lake, and the claims of merges.
 
 Walk: `composition.table_layer` makes one; the jobs of `bulk` are given it.
 """
@@ -34,19 +34,19 @@ class Lake(NamedTuple):
     jobs: Jobs
     settings: Callable[[], Settings]
     tasks_for: Callable[[Run], Tasks]
-    """Where a run's tasks are done: in this process, or on Spark."""
+    """Returns the tasks of a run: in this process, or on Spark."""
 
     def version(self, snapshot: Snapshot, table: int) -> TableVersion | None:
-        """A table as of a time; None if it is not there."""
+        """A table as of a time; None if it does not exist."""
         return version_of(table, lambda id: self.catalog.get(snapshot, id))
 
     def is_given_up(self, run: Run) -> bool:
-        """Whether nobody wants what a run has made: its job is, or will be, taken back."""
+        """Whether a run's output is not wanted: its job is, or will be, reverted."""
         control = self.jobs.control(self.store.snapshot(), run.job.id)
         return control is not None and control.state in GIVEN_UP
 
     def delete_scratch(self, run: Run, *, below: int) -> None:
-        """Deletes what earlier runs of a job have left behind: on a full disk the next needs the space."""
+        """Deletes files that earlier runs of a job have left: on a full disk the next needs the space."""
         former = [label_of(run.job.id, number) + "-" for number in range(1, below)]
         if not former:
             return
@@ -56,7 +56,7 @@ class Lake(NamedTuple):
 
 
 def version_of(table: int, get: Callable[[int], AnyDescriptor | None]) -> TableVersion | None:
-    """A table with the types that it needs; None if it is not there."""
+    """A table with the types that it needs; None if it does not exist."""
     found = get(table)
     if not isinstance(found, Table):
         return None
@@ -66,7 +66,7 @@ def version_of(table: int, get: Callable[[int], AnyDescriptor | None]) -> TableV
 
 
 def label(run: Run) -> str:
-    """What the attempts of a run are named after: whose files they are can be told from that."""
+    """The prefix of the names of a run's attempts, which identifies their files."""
     return label_of(run.job.id, run.fence.run)
 
 

@@ -1,4 +1,4 @@
-"""A job's tasks, phase by phase, while SHOW JOBS says how far it is.
+"""A job's tasks, phase by phase, with progress for SHOW JOBS.
 
 Walk: the jobs of `bulk` -> `Phases.do` -> `pipeline.tasks.Tasks.run`.
 """
@@ -12,20 +12,22 @@ from tenure.cluster.jobs.runs import Run
 from tenure.pipeline.tasks import Kernel, status
 
 TELL_SECONDS = 1.0
-"""Between two reports."""
+"""The time between two reports."""
 
 START_SECONDS = 2.0
-"""Who waits longer for Spark to start says so: it takes some 3 s where its archive of classes is used."""
+"""A wait for Spark's start that is longer than this is reported: with its archive of classes it takes some 3
+s.
+"""
 
 A = TypeVar("A")
 B = TypeVar("B")
 Tell = Callable[[float, str], None]
 Part = tuple[float, float]
-"""From where to where a phase takes the job."""
+"""The fractions of the job at the start and end of a phase."""
 
 
 class Phases:
-    """`tell` keeps what is reported; without it the run's progress does."""
+    """`tell` receives the reports; without it they go to the run's progress."""
 
     def __init__(self, lake: Lake, run: Run, tell: Tell | None = None) -> None:
         self._run = run
@@ -37,8 +39,8 @@ class Phases:
             self._tasks = abandonable(self._env, "tasks", lambda: lake.tasks_for(run))
 
     def _check_start(self) -> Check:
-        """Spark may have to be started first, and its master may hang: then the job can be canceled, and says
-        what it waits for.
+        """Spark may have to be started first, and its master may hang: then the job can be canceled, and
+        reports what it waits for.
         """
         began, has_told = self._env.monotonic(), False
 
@@ -53,7 +55,7 @@ class Phases:
 
     @property
     def engine(self) -> str:
-        """Where the tasks are done."""
+        """Where the tasks run."""
         return self._tasks.engine
 
     def do(self, kernel: Kernel[A, B], tasks: Sequence[A], part: Part, what: str = "") -> list[B]:
@@ -70,7 +72,7 @@ class Phases:
             self._tell(fraction, f"{what}, {text}" if what else text)
 
         run = self._run
-        # Before and after: what is written below a mount point without its disk is lost with the next mount.
+        # Before and after: files written below a mount point without its disk are lost with the next mount.
         self._files.confirm()
         results = self._tasks.run(kernel, tasks, on_done=on_done, check=run.check, label=label(run))
         self._files.confirm()

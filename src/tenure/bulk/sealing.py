@@ -1,15 +1,15 @@
-"""Locations as jobs keep them: one with the keys of an object store is kept sealed.
+"""Locations in jobs' records: one with the keys of an object store is sealed.
 
-    s3://bucket/a.csv?AWS_ACCESS_KEY_ID=...     ──► sealed:<nonce, and what it says with its tag, in base64>
-    data/a.csv                                  ──► as it is
+    s3://bucket/a.csv?AWS_ACCESS_KEY_ID=...     ──► sealed:<nonce, encrypted text and tag, in base64>
+    data/a.csv                                  ──► unchanged
 
-A job's record is shown by SQL, stays in the store's history, and goes where copies of the store go. What is
-sealed is of no use in any of these without the cluster's secret, which no SQL shows. Against somebody
-who can read the whole store it does not help: to be safe from those, let nodes have the keys (AUTH=implicit).
+A job's record is shown by SQL, stays in the store's history, and is in copies of the store. A sealed text is
+useless in any of these without the cluster's secret, which no SQL shows. It does not protect against a reader
+of the whole store: against those, let nodes have the keys (AUTH=implicit).
 
-The cipher is AES-256-GCM-SIV (RFC 8452), which two equal nonces do not break. What is sealed says which job
-it is for, so that it opens in no other. `sealed:` is no scheme of locations, so nobody can give a sealed text
-back in a statement.
+The cipher is AES-256-GCM-SIV (RFC 8452), which two equal nonces do not break. A sealed text is bound to its
+job, so that it opens in no other. `sealed:` is no scheme of locations, so a sealed text cannot be used in a
+statement.
 
 Invariant (S24-jobs): the keys of an object store are in no job's record.
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 
 NAME = "locations"
-"""Of the cluster's secret."""
+"""Bytes of the cluster's secret."""
 PREFIX = "sealed:"
 SECRET_BYTES, NONCE_BYTES = 32, 12
 
 
 def sealed(txn: Transaction, keyspace: Keyspace, job: int, location: str) -> str:
     if redacted(location) == location:
-        return location  # nothing that would not be shown
+        return location  # it has no secrets
     secret = ClusterSecrets(keyspace).get_or_put(txn, NAME, secrets.token_bytes(SECRET_BYTES))
     nonce = secrets.token_bytes(NONCE_BYTES)
     hidden = _cipher(secret).encrypt(nonce, location.encode(), _belongs_to(job))
@@ -67,7 +67,7 @@ def _opened(secret: bytes, job: int, text: str) -> bytes:
 
 
 def _cipher(secret: bytes) -> "AESGCMSIV":
-    # When there is something to seal: a node that never does need not have OpenSSL twice in memory.
+    # Imported when there is something to seal: a node that never seals need not have OpenSSL twice in memory.
     from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 
     return AESGCMSIV(secret)

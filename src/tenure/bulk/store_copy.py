@@ -1,16 +1,16 @@
-"""A copy of a store and its lake, made while nodes run: a store of its own, with an id of its own.
+"""A copy of a store and its lake, made while nodes run: a separate store, with an id of its own.
 
-    1  files that manifests name now                   most of the bytes, and nobody waits for them
+    1  files that manifests name now                   most of the bytes; nothing waits for them
     2  the store's file, as of one moment, to PATH.unfinished, by SQLite's backup interface
     3  files that its manifests name and 1 has not      few; one that is gone by now: all again from 1
-    4  a new id in both, and the sessions of the nodes that run on the original go
+    4  a new id in both; the sessions of the original's running nodes are deleted
     5  PATH.unfinished gets its name
 
-Files are written once, so a file that was copied is right for every later attempt. Each is compared with its
-checksum on the way. A copy that was cut off has no store at PATH; its lake is not empty, so no other store
-begins there.
+Files are written once, so a copied file is right for every later attempt. Each is compared with its checksum
+on the way. A copy that was interrupted has no store at PATH; its lake is not empty, so no other store begins
+there.
 
-Invariant (whole-copy): what can be opened as a store is a complete copy, as of one moment.
+Invariant (whole-copy): a copy that can be opened as a store is complete, as of one moment.
 
 Walk: `tenure store copy` calls `copy_store`.
 """
@@ -43,10 +43,12 @@ from tenure.table.lake.opening import open_lake, use_lake
 
 UNFINISHED = ".unfinished"
 BESIDE_A_STORE = ("-wal", "-shm", "-queue", "-section")
-"""What an engine leaves beside its file, or may leave if it is killed."""
+"""Files that an engine leaves beside its own, or may leave if it is killed."""
 
 ATTEMPTS_MAX = 10
-"""Each fails only if a file was merged away, `lake.file_grace` ago, between the store's copy and its own."""
+"""Each attempt fails only if a file was merged away, `lake.file_grace` ago, between the store's copy and its
+own.
+"""
 
 
 class CopiedStore(NamedTuple):
@@ -57,7 +59,7 @@ class CopiedStore(NamedTuple):
 
 
 class OpenStore(NamedTuple):
-    """A store and its lake, opened by somebody who is no node."""
+    """A store and its lake, opened by a process that is no node."""
 
     engine: SqliteEngine
     store: Store
@@ -71,7 +73,7 @@ class OpenStore(NamedTuple):
 
 
 def copy_store(source: str, lake: str, target: str, target_lake: str, env: Env) -> CopiedStore:
-    """Copies a SQLite store with its lake; the target must not be there yet."""
+    """Copies a SQLite store with its lake; the target must not exist yet."""
     path = _path_of(target)
     if not os.path.isfile(_path_of(source)):
         raise FileMissing(f'store "{source}" does not exist')
@@ -153,7 +155,7 @@ class _Copy:
         )
 
     def identify(self) -> None:
-        """Makes the copy a store of its own, with nobody in it."""
+        """Makes the copy a store of its own, without sessions."""
         with ExitStack() as undo:
             copy = self._opened(undo)
 
@@ -166,18 +168,18 @@ class _Copy:
             use_lake(copy.store, self.files, copy.jobs, copy.sessions, origin)
 
     def publish(self) -> None:
-        """From here on it can be opened: the file is whole, and its lake is there."""
+        """From here on it can be opened: the file is complete, and its lake exists."""
         try:
             if os.path.exists(self._unfinished + "-wal"):
                 raise InputOutput(f'file "{self._unfinished}" is in use by another program')
-            os.link(self._unfinished, self._path)  # a rename would replace what is there by now
+            os.link(self._unfinished, self._path)  # a rename would replace a file that exists by now
             _sync(os.path.dirname(self._path) or ".")
         except OSError as error:
             raise InputOutput(f'could not create file "{self._path}": {error.strerror}') from error
         self._remove_unfinished()
 
     def remove(self) -> None:
-        """Takes back what was written so far."""
+        """Removes what was written so far."""
         self._remove_unfinished()
         self.files.delete([*self.copied, *map(id_file, lake_ids(self.files))])
 
@@ -203,7 +205,7 @@ class _Copy:
             self.copied[file.name] = len(data)
 
     def _drop_all_but(self, names: set[str]) -> None:
-        """Files of a former attempt, which were merged away before the moment of the copy."""
+        """Deletes files of an earlier attempt, which were merged away before the moment of the copy."""
         gone = [name for name in self.copied if name not in names]
         self.files.delete(gone)
         for name in gone:

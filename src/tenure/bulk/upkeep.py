@@ -1,19 +1,19 @@
-"""The lake's upkeep, a little at a time: every node does it, and none has to.
+"""The lake's upkeep, in small steps: every node does it, and none has to.
 
     flush     indexes that have grown by enough get a flush, if they have more than `lake.flush_bytes`
     clean     revisions that were flushed `lake.clean_after` ago leave the store
     drop      files that manifests have not named for `lake.file_grace` are deleted
-    strays    so are files that no manifest names, and whose job has ended: nobody can publish them any more
+    strays    so are files that no manifest names, and whose job has ended: they cannot be published any more
 
-What has grown is counted by the commits of this node; when it starts, it looks at every index once. After a
-flush that failed it waits before it starts another (`bulk.flush_pauses`). Two nodes that do the same at once
-do no harm: a flush is claimed, a mark is moved by one, a file deleted twice.
+This node's commits count the growth of indexes; when it starts, it looks at every index once. After a flush
+that failed it waits before it starts another (`bulk.flush_pauses`). Two nodes that do the same at once do no
+harm: a flush is claimed, a mark is moved by one, a file deleted twice.
 
-`Files` asks before it deletes whether the lake still carries the store's id, and cleaning asks it, too.
+`Files` checks before it deletes whether the lake still carries the store's id, and cleaning checks it, too.
 
 Invariant (strays): no file is deleted that a manifest names, or that a job which has not ended may still
-publish. (Files are listed before the store is read: what was listed then belongs to a job that has ended and
-is not named, so it never will be.)
+publish. (Files are listed before the store is read: a listed file that belongs to an ended job and is not
+named will never be named.)
 
 Walk: `composition.background` runs `step` in a loop.
 """
@@ -38,7 +38,7 @@ from tenure.table.lake.publishing import clean_some
 
 STEP_SECONDS = 5.0
 GROWN_SHARE = 4
-"""An index that this node has let grow by a quarter of what makes a flush is looked at: others write too."""
+"""An index that this node has let grow by a quarter of a flush's size is looked at: others write too."""
 
 CLEAN_ROWS = 2_000
 """Revisions per commit that cleans: it holds the section, so it is short."""
@@ -48,7 +48,9 @@ CLEAN_COMMITS = 50
 
 STRAYS_SECONDS = 3_600.0
 UNFINISHED_SECONDS = 86_400.0
-"""Between two looks at all files, and how old a half-written one must be: nobody writes that long."""
+"""The time between two passes over all files, and the age of a half-written file that is deleted: no write
+takes so long.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -124,14 +126,14 @@ class Upkeep:
         is_little = add_seconds(cleaned_at, clean_after / GROWN_SHARE) > upto_at
         if upto_at <= cleaned_at or (is_little and upto_at < manifest.flushed_at):
             return  # the mark need not move all the time
-        self._lake.files.confirm()  # what leaves the store is in that lake alone
+        self._lake.files.confirm()  # rows that leave the store are in that lake alone
         try:
             for _ in range(CLEAN_COMMITS):
                 if self._clean_some(manifest, upto_at) < CLEAN_ROWS:
                     self._cleaned[head] = upto_at
                     return
         except RetryError:
-            pass  # another node is at it, or ahead of this one
+            pass  # another node does it, or is ahead of this one
 
     def _clean_some(self, manifest: Manifest, upto_at: Timestamp) -> int:
         txn = self._store.begin()
@@ -166,7 +168,7 @@ class Upkeep:
         self._store.transact(forget)
 
     def delete_strays(self) -> list[str]:
-        """Deletes files that nobody can name any more; returns their names."""
+        """Deletes files that cannot be named any more; returns their names."""
         directory = str(self._lake.place.tenant)
         listed = [entry.name for page in self._lake.files.list(directory) for entry in page]
         snapshot = self._store.snapshot()
@@ -179,12 +181,12 @@ class Upkeep:
             self._lake.files.delete(strays)
         seconds_ago = self._store.env.wall_micros() - round(UNFINISHED_SECONDS * 1_000_000)
         self._lake.files.delete_unfinished(before_micros=seconds_ago)
-        if self._locations is not None:  # exports that were killed leave something, too
+        if self._locations is not None:  # exports that were killed leave files, too
             self._locations.delete_unfinished(before_micros=seconds_ago)
         return strays
 
 
 def _is_over(name: str, open_jobs: frozenset[int]) -> bool:
-    """Whether the job that a file is of has ended; one that is of no job is not ours to delete."""
+    """Whether the job of a file has ended; a file of no job is not ours to delete."""
     job = job_of(name)
     return job is not None and job not in open_jobs

@@ -1,13 +1,13 @@
 """An archive of the classes that Spark loads, so that Java maps them instead of reading 280 jars.
 
     first session    starts without; then `make_in_background` starts a process of low priority, which opens
-                     a session of its own, has it do a little of everything, and lets Java write down at its
-                     exit which classes it had
+                     a session of its own, exercises it, and has Java archive the loaded classes at its exit
     later sessions   -XX:SharedArchiveFile=..., about half the time
 
 An archive fits one Java and one set of jars: both are part of its name, so a stale one is never used. It is
-written under another name and renamed when it is whole; a sum over it stands beside. One that does not agree
-with its sum, or has none, is not used, and is made anew: Java would pass over it in silence, at each start.
+written under another name and renamed when it is complete; its checksum is stored beside it. An archive that
+does not match its checksum, or has none, is not used, and is made anew: Java would ignore it silently, at
+each start.
 
 Walk: `pipeline.spark` calls `Archive.of`, `is_whole`, `options`, `make_in_background`, which starts
 `archive_maker`.
@@ -29,7 +29,7 @@ PATTERN = "spark-*.jsa"
 READ_BYTES = 1 << 20
 
 IN_BACKGROUND = 'nice -n 19 "$@" </dev/null >/dev/null 2>&1 &'
-"""By a shell that ends at once, so that nobody has to wait for it."""
+"""Started by a shell that ends at once, so that no process has to wait for it."""
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Archive(NamedTuple):
         return self.path.with_suffix(".sum")
 
     def is_whole(self) -> bool:
-        """Whether it is there, and as it was made."""
+        """Whether it exists, and matches its checksum."""
         try:
             return self.sum_path.read_text(encoding="ascii") == summed(self.path)
         except (OSError, UnicodeDecodeError):
@@ -60,7 +60,9 @@ class Archive(NamedTuple):
         return f"-XX:SharedArchiveFile={self.path} -Xshare:auto"
 
     def publish(self, partial: Path) -> None:
-        """Puts what was written in its place. The sum comes first: one without its archive is no harm."""
+        """Moves the written file to its place. The checksum comes first: one without its archive does no
+        harm.
+        """
         self.sum_path.write_text(summed(partial), encoding="ascii")
         os.replace(partial, self.path)
 
@@ -79,7 +81,7 @@ class Archive(NamedTuple):
 
 
 def summed(path: Path) -> str:
-    """Against damage, not against malice: who may write here may write the sum too."""
+    """Against damage, not against malice: a user who may write here may write the checksum too."""
     made = 0
     with path.open("rb") as file:
         while piece := file.read(READ_BYTES):

@@ -20,14 +20,14 @@ from tenure.pipeline.spark_tasks import SparkTasks
 from tenure.pipeline.tasks import Attempt
 
 KEPT = 2
-"""Archives in a cache directory, of 150 MB each: an upgrade leaves the former one, for a way back."""
+"""Archives kept in a cache directory, of 150 MB each: an upgrade leaves the former one, for a downgrade."""
 
 WRITE_SECONDS = 300.0
-"""How long Java may take to write it, on a machine that is busy with better things."""
+"""How long Java may take to write it on a busy machine."""
 
 
 def make(path: Path) -> None:
-    """Writes the archive unless it is there and whole, or another process is about to write it."""
+    """Writes the archive unless it exists and is complete, or another process is writing it."""
     with path.with_suffix(".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -51,7 +51,7 @@ def _write(archive: Archive) -> None:
 
 
 def _use(session: SparkSession) -> None:
-    """A little of everything that is done with a session: what is used here, the archive has."""
+    """Uses a bit of everything that sessions are used for: the archive contains the classes loaded here."""
     tasks = SparkTasks(session, SystemEnv())
     tasks.run(_number, [1, 2], on_done=lambda done, total: None, check=lambda: None)
     tasks.frame(_numbers, [1, 2], "number long").groupBy("number").count().collect()

@@ -1,22 +1,22 @@
-"""What keeps others from reading the tasks of Spark on their way.
+"""Encryption of Spark's tasks on their way, so that others cannot read them.
 
-Tasks say how to open the store and the lake, so they may carry passwords and the keys of object stores. Left
-to itself, Spark puts them into files of a temporary directory, and sends them over the network as they are.
+Tasks say how to open the store and the lake, so they may carry passwords and the keys of object stores. By
+default Spark writes them into files of a temporary directory, and sends them over the network in the clear.
 
-    on this machine's disks     pyspark hands tasks over through a socket, and what Spark spills is encrypted
+    on this machine's disks     pyspark hands tasks over through a socket, and spilled data is encrypted
     between Spark's processes   encrypted, with a secret that each session makes, where the processes are ours
-    what Spark shows            no web pages, no log of events; settings and options are shown without secrets
+    Spark's displays            no web pages, no log of events; settings and options are shown without secrets
 
-Ours are the processes of `local` and `local-cluster`. Those of a standalone master, or of any other, were
-started by somebody else, who has given all of them one secret or none: see docs/reference/spark.md.
+The processes of `local` and `local-cluster` are ours. Those of a standalone master, or of any other, were
+started by an operator, who has given all of them one secret or none: see docs/reference/spark.md.
 
-Java's command line shows its settings to everybody on the machine: a secret is never among them. It is
-handed over when Java runs.
+Java's command line shows its settings to all users of the machine: a secret is never among them. It is handed
+over when Java runs.
 
-Invariant (S24-tasks): no file, command line or plan shows what tasks carry, nor the secret.
+Invariant (S24-tasks): no file, command line or plan shows the content of tasks, nor the secret.
 
-Walk: `pipeline.spark` takes `settings` for Java's start, `secret_settings` for the session, and asks
-`is_readable` of the one it has got.
+Walk: `pipeline.spark` takes `settings` for Java's start, `secret_settings` for the session, and calls
+`is_readable` for the session it has got.
 """
 
 import secrets
@@ -54,6 +54,6 @@ def secret_settings(master: str) -> dict[str, str]:
 
 
 def is_readable(setting: Callable[[str], str | None]) -> bool:
-    """Whether others could read what a session with these settings sends."""
+    """Whether others could read the data that a session with these settings sends."""
     encrypting = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
     return not any(setting(name) == "true" for name in encrypting)

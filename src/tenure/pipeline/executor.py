@@ -1,6 +1,6 @@
-"""Where a kernel finds itself inside a task of Spark: which attempt this is, and what to spare the process.
+"""A kernel's surroundings inside a task of Spark: the name of its attempt, and garbage collection.
 
-Walk: `spark_tasks` and `frames` ask in the executors' Python workers.
+Walk: `spark_tasks` and `frames` call these in the executors' Python workers.
 """
 
 import gc
@@ -15,15 +15,15 @@ FAILURES_MAX = 4
 
 
 def attempt_here(label: str) -> Attempt:
-    """This attempt's name: random, and with it which task and which attempt of it, for operators."""
+    """This attempt's name: random, with the task and the number of the attempt, for operators."""
     task = _context()
     return Attempt(f"{attempt_name(label, SystemEnv())}-{task.partitionId()}-{task.attemptNumber()}")
 
 
 def spare_modules() -> None:
-    """What the process holds between tasks, its modules above all, is not looked through for garbage again.
+    """Objects that the process keeps between tasks, its modules above all, are not collected again.
 
-    Spark has that done after every task, which took 30 ms of CPU each. What tasks leave is still found.
+    Spark runs a collection after every task, which took 30 ms of CPU each. Garbage of tasks is still found.
     """
     gc.freeze()
 

@@ -1,13 +1,12 @@
-"""Errors of kernels as values, so that they come home from another process as what they were.
+"""Errors of kernels as values, so that they keep their class when they come from another process.
 
     kernel raises ──► Failure.of(error) ──► a picklable value ──► Failure.error() ──► raised by the driver
 
-An error of our own tree keeps its class, SQLSTATE, hint and detail: the caller sees the same
-as if it had been done in this process. Any other is a bug in the kernel; it becomes a `KernelFailed` that
-says in its detail where it was raised.
+An error of our own tree keeps its class, SQLSTATE, hint and detail: the caller sees the same as if the kernel
+had run in this process. Any other is a bug in the kernel; it becomes a `KernelFailed` with the traceback in
+its detail.
 
-Walk: `pipeline.tasks` and `pipeline.spark_tasks` make them where a kernel runs, and raise them where it was
-asked for.
+Walk: `pipeline.tasks` and `pipeline.spark_tasks` make them where a kernel runs, and raise them in the driver.
 """
 
 import pickle
@@ -34,7 +33,7 @@ class Failure(NamedTuple):
         return cls(type(error), tuple(map(str, error.args)), fields)
 
     def error(self) -> TenureError:
-        # Not by its constructor: what that takes differs from class to class.
+        # Not by its constructor, whose parameters differ from class to class.
         error = self.kind.__new__(self.kind, *self.arguments)
         error.__dict__.update(self.fields)
         return error
@@ -48,7 +47,7 @@ def failed(error: Exception, kernel: Callable[..., object]) -> KernelFailed:
 
 
 def said_by(error: Exception) -> str:
-    """What an error says, if need be by asking the Java that raised it; never empty."""
+    """The message of an error, if need be fetched from the Java that raised it; never empty."""
     try:
         java = getattr(error, "java_exception", None)
         text = str(error) if java is None else str(java.getMessage())

@@ -1,12 +1,12 @@
-"""What kernels yield, as a DataFrame: one partition for each task, in their order.
+"""The batches that kernels yield, as a DataFrame: one partition for each task, in their order.
 
     frame ──► Spark's data source "tenure_tasks" ──► one input partition per task ──► kernel ──► batches
 
 A data source and not `mapInArrow`, which would need pandas. Spark makes the reader in a process of its own,
 so kernel and tasks travel as an option, pickled; the kernel by its name.
 
-A DataFrame is computed when somebody asks for its rows, and only then fails. `as_raised` turns what comes out
-of Java back into the error that a kernel raised.
+A DataFrame is computed when its rows are read, and only then fails. `as_raised` turns Java's error back into
+the error that a kernel raised.
 
 Walk: `spark_tasks.SparkTasks.frame` calls `frame`; Spark calls `_Source`, in its own processes.
 """
@@ -50,7 +50,7 @@ def frame(
 
 @contextmanager
 def as_raised() -> Iterator[None]:
-    """Raises what a kernel raised in place of what Spark makes of it."""
+    """Raises a kernel's error in place of the error that Spark makes of it."""
     try:
         yield
     except Exception as error:
@@ -88,7 +88,7 @@ class _Reader(DataSourceReader):
 
 
 def _carried(failure: Failure) -> Exception:
-    """Only text gets through Java: the failure is part of it."""
+    """Only text passes through Java: the failure is part of it."""
     return RuntimeError(f"{failure.error()} <failure {base64.b85encode(pickle.dumps(failure)).decode()}>")
 
 

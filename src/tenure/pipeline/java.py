@@ -1,12 +1,12 @@
-"""The Java that Spark runs on: where it is, and whether it will do.
+"""The Java that Spark runs on: its path, and whether it is suitable.
 
-Spark 4 needs Java 17 or newer with the module `jdk.incubator.vector`. A Java says of itself what it has, in a
-file `release` beside its programs; where that is missing, the program is asked.
+Spark 4 needs Java 17 or newer with the module `jdk.incubator.vector`. A Java describes itself in a file
+`release` beside its programs; where that is missing, the program is run.
 
-    python -m tenure.pipeline.java      says what is wrong, and exits with 1
+    python -m tenure.pipeline.java      reports the fault, and exits with 1
 
-Walk: `pipeline.spark` asks before it starts a session, `pipeline.starter` before it starts a worker, the
-Makefile before tests.
+Walk: `pipeline.spark` calls this before it starts a session, `pipeline.starter` before it starts a worker,
+the Makefile before tests.
 """
 
 import os
@@ -29,7 +29,7 @@ ASK_SECONDS = 30.0
 class Java(NamedTuple):
     program: Path
     version: str
-    """As it says itself: "17.0.15"."""
+    """In its own words: "17.0.15"."""
 
 
 def find_java(environ: Mapping[str, str]) -> Java:
@@ -68,7 +68,7 @@ def _release(path: Path) -> tuple[str, frozenset[str]] | None:
 
 
 def _asked(program: Path) -> tuple[str, frozenset[str]]:
-    """What `java --list-modules` says: one line for each, such as java.base@17.0.15."""
+    """The output of `java --list-modules`: one line for each, such as java.base@17.0.15."""
     try:
         said = subprocess.run(
             [program, "--list-modules"], capture_output=True, text=True, timeout=ASK_SECONDS, check=False

@@ -1,6 +1,6 @@
-"""One Spark session per process: the first that needs it opens it, and the next one if it has ended.
+"""One Spark session per process: opened on first use, and again if it has ended.
 
-Walk: `worker` makes one; the node's jobs ask for `tasks`, from threads of their own.
+Walk: `worker` makes one; the node's jobs call `tasks`, from threads of their own.
 """
 
 import logging

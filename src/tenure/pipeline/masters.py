@@ -4,11 +4,11 @@ A SQLite store is a file of this machine: executors elsewhere could not read it.
 in the worker's own process (`local[*]`), in processes that it starts (`local-cluster[2,1,1024]`), or on a
 standalone cluster whose master listens on a loopback address.
 
-A master on the network may be away, or hang. Spark itself tries for a minute and says little, so who opens a
-session asks `check_reachable` first, and waits MASTER_SECONDS for the master's answer.
+A master on the network may be away, or hang. Spark itself tries for a minute and reports little, so a session
+is opened only after `check_reachable`, and waits MASTER_SECONDS for the master's answer.
 
-Walk: `cli` checks what the command line says; `pipeline.spark` asks for the rest;
-`sql.statements.jobs.waiting_statements` asks `is_about_master`.
+Walk: `cli` checks the command line; `pipeline.spark` calls the rest; `sql.statements.jobs.waiting_statements`
+calls `is_about_master`.
 """
 
 import os
@@ -25,7 +25,7 @@ _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]")
 _STANDALONE = re.compile(r"spark://(\[[^\]]+\]|[^:,/]+):(\d+)")
 
 MASTER_SECONDS = 25.0
-"""For Spark to start and to be registered: 4 to 8 s on a machine that is not busy."""
+"""The time for Spark to start and to be registered: 4 to 8 s on a machine that is not busy."""
 
 CONNECT_SECONDS = 5.0
 ABOUT_MASTER = "Spark's master "
@@ -36,12 +36,12 @@ def unreachable(master: str, why: str) -> MasterUnreachable:
 
 
 def is_about_master(error: str) -> bool:
-    """Whether that is what a MasterUnreachable said."""
+    """Whether the text is that of a MasterUnreachable."""
     return error.startswith(ABOUT_MASTER)
 
 
 def check_reachable(master: str) -> None:
-    """Raises MasterUnreachable if nobody listens at a master on the network."""
+    """Raises MasterUnreachable if nothing listens at a master on the network."""
     found = _STANDALONE.fullmatch(master)
     if found is None:
         return
@@ -79,7 +79,9 @@ def is_ours(master: str) -> bool:
 
 
 def with_failures(master: str, failures_max: int) -> str:
-    """The master that tries each task so often: in local mode that is part of its URL, and else once."""
+    """The master with this number of attempts per task: in local mode that is part of its URL, and else
+    one.
+    """
     found = _LOCAL.fullmatch(master)
     return master if found is None else f"local[{found[1] or 1},{failures_max}]"
 

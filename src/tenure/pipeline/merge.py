@@ -3,15 +3,14 @@
     driver        manifest, time, runs, keep ──► tasks
     range task    live files + revisions of the store + runs ──► live files; what ended ──► past files
     past task     past files that have become many ──► one
-    driver        results ──► what the new base replaces, for `lake.publishing`
+    driver        results ──► the edit of the manifest, for `lake.publishing`
 
-Everything that writes a base is this operator: a flush has no runs, an import's rows and a backfill's entries
-come as sorted runs, a sweep hands in a `Keep` that needs less. Revisions that `keep` does not need are left
-out.
+Every writer of a base uses this operator: a flush has no runs, an import's rows and a backfill's entries come
+as sorted runs, a sweep passes a `Keep` that needs less. Revisions that `keep` does not need are left out.
 
-A range that has nothing new keeps its files, and past files are taken in by size (`lake.past_files`). So the
-cost of a merge follows what has changed. Several indexes can be merged together: their tasks run side by
-side, and the caller publishes all of them in one transaction.
+A range without changes keeps its files, and past files are merged by size (`lake.past_files`). So the cost of
+a merge follows the changes. Several indexes can be merged together: their tasks run side by side, and the
+caller publishes all of them in one transaction.
 
 Walk: `bulk.flush`, `bulk.importing.second_pass` and `bulk.filling.job` -> `merge` -> `Tasks.run` with
 `merge_tasks.merge_range`.
@@ -45,31 +44,31 @@ from tenure.table.lake.publishing import ManifestEdit
 from tenure.table.lake.ranges import ranges
 
 RANGE_ROWS, RANGE_BYTES = 250_000, 64 << 20
-"""Delta per task: what it holds in memory as Python's values, and as columns."""
+"""Delta per task, which it holds in memory as Python objects, and as columns."""
 
 RUN_ROWS, RUN_BYTES = 1 << 19, 64 << 20
 """New rows per task: sorting holds them about three times."""
 
 
 class MergeRequest(NamedTuple):
-    """One index, and what is merged into its base."""
+    """One index, and the inputs that are merged into its base."""
 
     version: TableVersion
     base: Manifest
     at: Timestamp
-    """The delta is taken in up to here."""
+    """The delta is merged up to this time."""
     inputs: MergeInputs | None = None
     keep: Keep = KEEP_ALL
 
 
 class MergedIndex(NamedTuple):
     base: Manifest
-    """What the merge began with."""
+    """The manifest that the merge began with."""
     edit: ManifestEdit
     added: int
     """Rows of the inputs."""
     clashes: tuple[Clash, ...]
-    """Where there are any, nothing may be published."""
+    """If there are any, nothing may be published."""
 
 
 def merge(

@@ -1,7 +1,7 @@
-"""New rows that a merge takes in: sorted runs, and the rules by which they become rows of the index.
+"""New rows for a merge: sorted runs, and the rules by which they become rows of the index.
 
-    runs      what tasks have read, projected or restored before, sorted by key (`pipeline.runs`)
-    rules     which of these rows count, what time they carry, and what is done if a key is there twice
+    runs      rows that earlier tasks have read, projected or restored, sorted by key (`pipeline.runs`)
+    rules     which of these rows count, what time they carry, and what happens with duplicate keys
 
 A key that two rows have is an error that names both, unless some bad rows are tolerated: then it is a
 `Clash`, nothing is written, and the driver decides which rows are left out.
@@ -26,10 +26,10 @@ class Clash(NamedTuple):
     """A key that rows of the input cannot all have."""
 
     of_index: tuple[int, int]
-    """By its table's id and its own."""
+    """The table's id and its own."""
     key: bytes
     said: str
-    """What is wrong, without where the key is."""
+    """The fault, without the location of the key."""
     is_in_table: bool
     origins: tuple[Origin, ...]
 
@@ -39,13 +39,15 @@ class InputRules(Protocol):
 
     @property
     def at(self) -> Timestamp | None:
-        """The time that new rows carry; None: that of the commit which publishes them."""
+        """The time of new rows; None: that of the commit which publishes them."""
 
     def admitted(self, lake: Files, rows: Rows) -> Rows:
         """The rows that count: without those that were refused before."""
 
     def refuse(self, lake: Files, format: IndexFormat, added: Rows, live: Rows) -> tuple[Clash, ...]:
-        """Some key is there twice: among the new rows, which are sorted, or in one of them and a live one."""
+        """Called for duplicate keys: among the new rows, which are sorted, or between one of them and a live
+        one.
+        """
 
 
 class MergeInputs(NamedTuple):

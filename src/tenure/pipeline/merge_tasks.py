@@ -1,12 +1,12 @@
 """The tasks of a merge, and the kernel that runs one of them.
 
     RangeTask    live files, revisions of the store and runs of a range of keys ──► new live and past files
-    PastTask     some past files ──► one, without what is no longer needed
+    PastTask     some past files ──► one, without revisions that are no longer needed
 
-A range that has nothing new gives back nothing: its files stay. Files that a task writes are named after its
-attempt, and count only if the driver publishes what the task returned.
+A range without changes returns nothing: its files stay. Files that a task writes are named after its attempt,
+and exist only if the driver publishes the task's result.
 
-Invariant (checked-merge): what a merge takes in was compared with its checksums by the merge itself.
+Invariant (checked-merge): a merge compares all its input with its checksums itself.
 
 Walk: `pipeline.merge` plans tasks and runs `merge_range` -> `merged`, `merged_past` -> `write_all`.
 """
@@ -43,18 +43,18 @@ PAGE_KEYS = 10_000
 
 
 class MergeTarget(NamedTuple):
-    """The index that a merge is of, as its tasks know it."""
+    """The index of a merge, as its tasks see it."""
 
     handle: StoreHandle
     version: TableVersion
     index_id: int
     shapes: tuple[FileShape, ...]
-    """Of the manifest, by number."""
+    """The manifest's shapes, by number."""
     live_shapes: tuple[FileShape, ...]
-    """Those of live files: their columns stay even if the version has dropped them."""
+    """The shapes of live files: their columns stay even if the version has dropped them."""
     since_at: Timestamp
     until_at: Timestamp
-    """The delta that is taken in is newer than the one, and not newer than the other."""
+    """The delta lies after the first time, up to the second."""
     keep: Keep
 
 
@@ -63,7 +63,7 @@ class RangeTask(NamedTuple):
     range: FileRange
     runs: tuple[SortedRun, ...] = ()
     rules: InputRules | None = None
-    """Of the runs, if there are any."""
+    """The rules of the runs, if there are any."""
 
 
 class PastTask(NamedTuple):
@@ -75,15 +75,15 @@ MergeTask: TypeAlias = RangeTask | PastTask
 
 
 class MergedRange(NamedTuple):
-    """What a task replaces, and by what; or the clashes that it found instead."""
+    """The edit of a task; or the clashes that it found instead."""
 
     gone: tuple[str, ...] = ()
     live: tuple[Written, ...] = ()
     past: tuple[Written, ...] = ()
     changes: int = 0
-    """Revisions of the store that it took in."""
+    """Revisions of the store that it merged."""
     added: int = 0
-    """Rows of the runs that it took in."""
+    """Rows of the runs that it merged."""
     clashes: tuple[Clash, ...] = ()
 
 
@@ -109,7 +109,7 @@ def merge_range(task: MergeTask, attempt: Attempt) -> MergedRange:
 
 
 def bounds_of(range: FileRange) -> tuple[bytes, bytes | None]:
-    """Of a range's keys, without their head; None: to the end of the index."""
+    """The bounds of a range's keys, without their head; None: to the end of the index."""
     head = range.lo[:HEAD_BYTES]
     return range.lo[HEAD_BYTES:], range.hi[HEAD_BYTES:] if range.hi.startswith(head) else None
 
@@ -136,7 +136,7 @@ def _format(place: Opened, target: MergeTarget, older: tuple[FileShape, ...]) ->
     return IndexFormat.of(layout, target.index_id, older)
 
 
-# ── what a range has ───────────────────────────────────────────────────────────────────────────────
+# ── the content of a range ──────────────────────────────────────────────────────────────────────────
 
 
 def _delta(place: Opened, task: RangeTask) -> list[Revision]:
@@ -160,7 +160,7 @@ def _live_rows(place: Opened, format: IndexFormat, task: RangeTask) -> Rows:
 
 
 def _unread_files(place: Opened) -> CheckedFiles:
-    """Without memory of what was checked before: a merge checks all that it takes in."""
+    """Without earlier results: a merge checks all its input."""
     return CheckedFiles(place.lake, damage_in(place.store))
 
 
@@ -181,7 +181,7 @@ def _added_rows(place: Opened, task: RangeTask) -> Rows | None:
 
 
 def _in_format(format: IndexFormat, added: Rows, at: Timestamp | None) -> Rows:
-    """New rows as files have them, as of a time; None: they get it when they are published."""
+    """New rows in the format of files, as of a time; None: they get it when they are published."""
     columns = []
     for field in schema_of(format.shape):
         if field.name == VALUE:
@@ -196,7 +196,7 @@ def _in_format(format: IndexFormat, added: Rows, at: Timestamp | None) -> Rows:
 
 
 def _entry_values(added: Rows) -> Column:
-    """Of entries: a unique index's lead to the primary key."""
+    """The values of entries: those of a unique index are the primary key."""
     if PRIMARY_KEY not in added.column_names:
         return pa.repeat(pa.scalar(FORMAT, pa.binary()), len(added))
     return pc.binary_join_element_wise(FORMAT, added.column(PRIMARY_KEY), b"")
@@ -207,7 +207,7 @@ def _entry_values(added: Rows) -> Column:
 
 def _merge_past(place: Opened, task: PastTask, attempt: Attempt) -> MergedRange:
     target = task.target
-    # Columns that only these files have stay, too: the past may ask for them.
+    # Columns that only these files have stay, too: reads of the past may need them.
     format = _format(place, target, tuple(target.shapes[file.shape] for file in task.files))
     files = _unread_files(place)
     tables = [_file_rows(files, format, target, file) for file in task.files]

@@ -1,6 +1,7 @@
-"""Where a process of the pipeline finds what it works on: the store and the lake, opened again by address.
+"""Handles of the store and the lake for other processes of the pipeline, which open them again by address.
 
-An executor's Python process serves many tasks: what it has opened it keeps, until it is told to close it.
+An executor's Python process serves many tasks: it keeps the store and lake open until it is told to close
+them.
 
 Walk: kernels call `opened(place)`.
 """
@@ -27,7 +28,7 @@ class StoreHandle(NamedTuple):
     lake: str
     tenant: int
     credentials: Credentials | None = None
-    """Of the lake, if they are not in the environment; never shown."""
+    """The lake's credentials, if they are not in the environment; never displayed."""
     identity: str = ""
     """The id that store and lake carry; empty in tests that need none."""
 
@@ -51,9 +52,9 @@ class Opened(NamedTuple):
 
 
 def opened(place: StoreHandle) -> Opened:
-    """Store and lake of a task; refused if the lake that is there is not the store's.
+    """Store and lake of a task; refused if the lake at the address is not the store's.
 
-    Each task asks: another machine may have another directory at the same path, or its disk not mounted.
+    Each task checks: another machine may have another directory at the same path, or its disk not mounted.
     """
     found = _opened(place)
     if place.identity:
@@ -63,7 +64,7 @@ def opened(place: StoreHandle) -> Opened:
 
 @lru_cache(maxsize=OPENED_MAX)
 def _opened(place: StoreHandle) -> Opened:
-    # Arrow is imported when there is something to read: nodes know places, and need not have it for that.
+    # Arrow is imported when there is something to read: nodes use handles without it.
     from tenure.table.lake.checked_files import CheckedFiles
     from tenure.table.lake.damage import damage_in
 

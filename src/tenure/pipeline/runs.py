@@ -1,13 +1,13 @@
-"""Sorted runs: what a task has read, sorted by key, in a file that the tasks after it read parts of.
+"""Sorted runs: a task's rows, sorted by key, in a file of which later tasks read parts.
 
     run      [ a .. c | c .. g | g .. k ]     batches of so many rows; `firsts` are their first keys
     ranges   ..d        d..h       h..         each task of the next pass reads the batches it needs
 
-Runs are cut into ranges when all of them are there: from the first keys of their batches it is known
-nearly exactly how many rows lie where, for any order of the input. So no sample is taken, and no
-skew makes a range too large for a task. All rows of one key are in one range.
+Runs are cut into ranges when all of them exist: the first keys of their batches tell nearly exactly how many
+rows lie where, for any order of the input. So no sample is taken, and no skew makes a range too large for a
+task. All rows of one key are in one range.
 
-Files are Arrow's own (IPC), under names of the attempt; nobody needs them once the job is over.
+Files are Arrow's own (IPC), under names of the attempt; they are not needed once the job is over.
 
 Walk: `bulk.importing.sorting` and `bulk.filling.entries` write runs; `pipeline.merge_tasks` and
 `bulk.importing.references` read ranges of them.
@@ -25,10 +25,10 @@ from tenure.table.key_order import argsort, argsort_numbers, bounds_within, even
 from tenure.table.lake.format import KEY, name_of
 
 SOURCE, LINE = "source", "line"
-"""Where a row comes from: the number of its file, and its line there."""
+"""The origin of a row: the number of its file, and its line there."""
 
 PRIMARY_KEY = "primary"
-"""Where an entry of a unique index leads."""
+"""The primary key of an entry of a unique index."""
 
 BATCH_ROWS = 4_096
 """Few enough that a task reads little more of a run than its range, enough to be read at full speed."""
@@ -46,17 +46,17 @@ class SortedRun(Record, frozen=True):
 
 
 def evened(rows: Rows) -> Rows:
-    """The same rows; their keys as values of fixed size, if all are as long."""
+    """The same rows; their keys as values of fixed size, if all have one length."""
     return rows.set_column(0, KEY, even(keys_of(rows)))
 
 
 def joined(tables: Sequence[Rows]) -> Rows:
-    """Rows of all; `rest` may be of the type for nothing in some of them."""
+    """The rows of all; `rest` may have the null type in some of them."""
     return pa.concat_tables(tables, promote_options="default")
 
 
 def in_order(rows: Rows, number: int | None = None) -> Rows:
-    """Rows by key; those of one key in the order they have. `number` is the index's `number_column`."""
+    """Rows by key, stable. `number` is the index's `number_column`."""
     rows = rows.combine_chunks()
     order = (
         argsort(keys_of(rows)) if number is None else argsort_numbers(rows.column(name_of(number)).chunk(0))
@@ -111,14 +111,14 @@ def _read(files: Files, run: SortedRun, lo: bytes, hi: bytes | None) -> list[pa.
 
 
 def _batches(run: SortedRun, lo: bytes, hi: bytes | None) -> tuple[int, int]:
-    """Those that may have rows of a range: from which on, and up to which."""
+    """The batches that may have rows of a range: first and end."""
     # Rows with the first key of a batch may begin in the one before.
     start = max(0, bisect_left(run.firsts, lo) - 1)
     return start, len(run.firsts) if hi is None else bisect_left(run.firsts, hi)
 
 
 def within(runs: Iterable[SortedRun], lo: bytes, hi: bytes | None) -> tuple[SortedRun, ...]:
-    """What a task of a range needs to know of runs: no more than the batches that it reads."""
+    """The parts of runs that a task of a range needs: no more than the batches that it reads."""
     made = []
     for run in runs:
         start, end = _batches(run, lo, hi)
@@ -146,6 +146,6 @@ def cuts(runs: Sequence[SortedRun], rows_per_range: int) -> list[bytes]:
 
 
 def rows_per_range(runs: Sequence[SortedRun], *, rows_max: int, bytes_max: int) -> int:
-    """So many that a task can hold them."""
+    """As many as a task can hold."""
     rows, size = sum(run.rows for run in runs), sum(run.size for run in runs)
     return rows_max if not size else max(BATCH_ROWS, min(rows_max, bytes_max * rows // size))

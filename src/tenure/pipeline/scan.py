@@ -1,15 +1,15 @@
-"""scan: an index's rows at a time, or what changed between two times, a range of keys per task.
+"""scan: an index's rows at a time, or the changes between two times, a range of keys per task.
 
     bounds    live files and the spread of the delta ──► ranges of about so many rows ──► tasks
     task      `lake.scanning` over its range ──► record batches, one after the other
-    faces     `scanned` in this process; `frame` a DataFrame, one partition per task
+    results   `scanned` in this process; `frame` a DataFrame, one partition per task
 
-All tasks read at one time, which is fixed when they are made; so it does not matter when each of them
-runs, nor how often. What a task needs to know of the lake it asks the store: an old plan costs
-balance, never rows. The columns of a batch are described at `lake.scanning`.
+All tasks read at one time, which is fixed when they are made; so it does not matter when each of them runs,
+nor how often. A task reads the lake's manifest from the store: an old plan costs balance, never rows. The
+columns of a batch are described at `lake.scanning`.
 
-Simplification: opaque values (arrays, jsonb, intervals, numeric without a precision) come as they are packed;
-callers that want them in another way convert them, as an export does.
+Simplification: opaque values (arrays, jsonb, intervals, numeric without a precision) stay packed; callers
+that need them in another form convert them, as an export does.
 
 Walk: `bulk.exporting.job` -> `bounds`, `tasks` -> `Tasks.run` with a kernel that calls `scan_range`.
 """
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from tenure.pipeline.spark_tasks import SparkTasks
 
 TASK_ROWS = 250_000
-"""Rows per task: a second's work or so, so that progress moves and a task that is lost costs little."""
+"""Rows per task: about a second's work, so that progress moves and a lost task costs little."""
 
 CUT_ROWS = 50_000
-"""How finely the delta is looked at for that."""
+"""The granularity of the delta for that."""
 
 
 class ScanTask(Record, frozen=True):
@@ -60,15 +60,15 @@ class ScanTask(Record, frozen=True):
 
 
 class Bounds(NamedTuple):
-    """Where tasks begin and end: whole keys, one more than there are tasks."""
+    """The bounds of tasks: whole keys, one more than there are tasks."""
 
     keys: tuple[bytes, ...]
     rows: int
-    """About so many in all."""
+    """About the total number."""
 
 
 def bounds(store: Store, files: CheckedFiles, table: int, index: int, at: Timestamp) -> Bounds:
-    """Cuts an index so that tasks have about as many rows each: small files share one."""
+    """Cuts an index so that tasks have about equally many rows: small files share one."""
     span = store.keyspace.index_span(table, index)
     weights = _weights(store, files, table, index, at)
     return Bounds((span.lo, *_cuts(weights), span.hi), sum(rows for _, rows in weights))
@@ -85,7 +85,7 @@ def tasks(
     since_at: Timestamp | None = None,
     revisions: Literal["newest", "all"] = "newest",
 ) -> list[ScanTask]:
-    """A scan's tasks; without `columns` of all that the version shows."""
+    """A scan's tasks; without `columns` all that the version shows."""
     table = version.table
     if columns is None:
         columns = [column.id for column in table.columns if column.state is ElementState.PUBLIC]
@@ -100,7 +100,7 @@ def tasks(
 def _weights(
     store: Store, files: CheckedFiles, table: int, index: int, at: Timestamp
 ) -> list[tuple[bytes, int]]:
-    """Where rows lie: from each key on about so many."""
+    """The distribution of rows: about so many from each key on."""
     span = store.keyspace.index_span(table, index)
     head = span.lo[:HEAD_BYTES]
     manifest = Manifests(store.keyspace).get(store.snapshot(), table, index) or no_base(table, index)
@@ -114,7 +114,7 @@ def _weights(
 
 
 def _groups(files: CheckedFiles, file: File) -> list[tuple[bytes, int]]:
-    """A file that is too large for a task by its row groups; one that has gone meanwhile as a whole."""
+    """A file that is too large for a task, by its row groups; one that was deleted meanwhile as a whole."""
     if file.rows <= TASK_ROWS:
         return [(file.first, file.rows)]
     try:
@@ -153,21 +153,21 @@ def batches(place: Opened, task: ScanTask) -> Iterator[Rows]:
 def asked_for(store: Store, task: ScanTask) -> ScanRequest:
     enums = {enum.id: enum for enum in task.version.enums}
     layout = Layouts(store.keyspace).of(task.version.table, enums.__getitem__)
-    store.snapshot(task.at)  # not above the store's clock: what commits later is later
+    store.snapshot(task.at)  # not above the store's clock: later commits are later
     return ScanRequest(layout, task.index, task.columns, task.at, task.since_at, task.is_all)
 
 
-# ── faces ──────────────────────────────────────────────────────────────────────────────────────
+# ── results ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def scanned(tasks: Sequence[ScanTask]) -> Iterator[Rows]:
-    """All batches, one after the other, in the order of keys."""
+    """All batches, one after the other, in key order."""
     for task in tasks:
         yield from scan_range(task, Attempt(""))
 
 
 def frame(spark: "SparkTasks", tasks: Sequence[ScanTask], *, label: str = "scan") -> "DataFrame":
-    """The same on Spark; a task's rows are a partition, in the order of keys."""
+    """The same on Spark; a task's rows are a partition, in key order."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     first = tasks[0]

@@ -1,13 +1,13 @@
 """The one place that makes Spark sessions, and ends them.
 
 Java starts slowly, mostly by loading twelve thousand classes. An archive of them (`pipeline.archive`) and the
-simple compiler and collector bring a session from some 8 s to some 4; the kernels are Python, so there is
-little for a better compiler to do.
+simple compiler and collector bring a session from some 8 s to some 4; the kernels are Python, so a better
+compiler would not help much.
 
-One session per process: pyspark knows no other way.
+One session per process: pyspark allows no more.
 
 Walk: `pipeline.lazy_spark` and tests call `open_session`, later `close_session`; `pipeline.archive_maker`
-opens one of its own to learn which classes there are.
+opens one of its own to record the loaded classes.
 """
 
 import logging
@@ -48,7 +48,7 @@ from tenure.pipeline.masters import (
 
 DRIVER_MEMORY = "1g"
 EXECUTOR_MEMORY = "1g"
-"""What Java may use at most. Rows are in the Python workers beside it, which the kernels bound."""
+"""Java's memory limit. Rows are in the Python workers beside it, which the kernels bound."""
 
 JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xlog:disable -Xlog:all=error:stderr"
 WORKER_ENVIRONMENT = {
@@ -56,8 +56,8 @@ WORKER_ENVIRONMENT = {
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=268435456"
     ":glibc.malloc.trim_threshold=536870912",
 }
-"""Python workers keep what they allocated from one batch to the next, in large pages: an import's kernels
-took a sixth more CPU when the system gave each array anew. Other systems pass over it.
+"""Python workers keep their allocations from one batch to the next, in large pages: an import's kernels took
+a sixth more CPU when the system allocated each array anew. Other systems ignore it.
 """
 
 EXIT_SECONDS = 30.0
@@ -81,14 +81,14 @@ def open_session(
     options: Mapping[str, str] | None = None,
     env: Env | None = None,
 ) -> SparkSession:
-    """Starts Java and a session on it; executors find `tenure` and what lies in `python_path`.
+    """Starts Java and a session on it; executors find `tenure` and the modules of `python_path`.
 
-    `cache_directory` keeps the archive of classes; `options` are settings of Spark's own, put last. With
+    `cache_directory` keeps the archive of classes; `options` are settings of Spark's own, applied last. With
     `env`, a master that does not answer for MASTER_SECONDS is given up.
     """
     java = find_java(os.environ)
     check_reachable(master)
-    # Mode 0700: what Spark spills there is rows of tables. It goes with the session, or with this process.
+    # Mode 0700: Spark spills rows of tables there. It is deleted with the session, or with this process.
     temporary = tempfile.mkdtemp(prefix="tenure-spark-")
     archive = Archive.of(cache_directory, java, Path(_find_spark_home())) if cache_directory else None
     settings = {
@@ -98,11 +98,11 @@ def open_session(
         **(options or {}),
     }
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # Spark first starts a small Java to learn how to start the great one.
+    # Spark first starts a small Java to learn how to start the main one.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
     if is_on_this_machine(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of each connection that it closes
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it logs each connection that it closes
     is_usable = archive is not None and archive.is_whole()
     try:
         session = _started(settings, archive, is_usable=is_usable, env=env)
@@ -125,13 +125,13 @@ def open_session(
 
 
 def _own_path() -> list[str]:
-    """Where executors find what this process runs, unless it is installed beside their Python."""
+    """The path by which executors import this process's code, unless it is installed beside their Python."""
     root = Path(tenure.__file__).parents[1]
     return [] if root.is_relative_to(sys.prefix) else [str(root)]
 
 
 def _settings(master: str, python_path: Sequence[str], temporary: str) -> dict[str, str]:
-    # All that Spark writes to the disk of this machine lies below Java's directory for what is temporary.
+    # Everything that Spark writes to this machine's disk lies below Java's temporary directory.
     java_options = f"{JAVA_OPTIONS} -Djava.io.tmpdir={temporary} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
     settings = {
         "spark.app.name": "tenure",
@@ -171,7 +171,7 @@ def _started(
     try:
         return _launched(_with_archive(settings, archive), env)
     except JavaRefused:
-        # It is only there to save time: what cannot be started with it is started without.
+        # The archive only saves time: a session that cannot start with it starts without.
         _log.warning("Java did not start with the archive %s; it is removed", archive.path)
         archive.remove()
         return _launched(settings, env)
@@ -188,7 +188,7 @@ def _launched(settings: Mapping[str, str], env: Env | None) -> SparkSession:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     secret = encryption.secret_settings(settings["spark.master"])
     try:
-        # Java's standard output is not ours: what we print there, others read.
+        # Java's standard output is not ours: other processes read what we print there.
         gateway = launch_gateway(conf, {"stdout": sys.stderr.fileno()})  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         raise JavaRefused("Java could not be started for Spark", hint="The log says why.") from error
@@ -196,7 +196,7 @@ def _launched(settings: Mapping[str, str], env: Env | None) -> SparkSession:
     try:
         return SparkSession(SparkContext(conf=conf.setAll(list(secret.items())), gateway=gateway))
     except Exception as error:
-        why = said_by(error)  # before it is gone
+        why = said_by(error)  # before Java is gone
         _end_java(gateway)
         if answer is not None and answer.is_late:
             raise unreachable(settings["spark.master"], "does not answer") from error
@@ -207,7 +207,7 @@ def _launched(settings: Mapping[str, str], env: Env | None) -> SparkSession:
 
 
 class _MasterAnswer:
-    """Ends Java if a master on the network does not answer in time: Spark waits in vain for a minute."""
+    """Ends Java if a master on the network does not answer in time: Spark would wait for a minute."""
 
     def __init__(self, env: Env, master: str, end: Callable[[], None]) -> None:
         self._end = end
@@ -233,17 +233,17 @@ def close_session(session: SparkSession, *, exit_seconds: float = EXIT_SECONDS) 
         name = context.applicationId
         temporary = context.getConf().get(TEMPORARY)
         session.stop()
-    except Exception as error:  # Java may be what has ended
+    except Exception as error:  # Java may have ended
         _log.info("stopping Spark: %s", type(error).__name__)
     _end_java(gateway, exit_seconds)
-    # The executors of a local-cluster leave what they logged beside Spark itself.
+    # The executors of a local-cluster leave their logs beside Spark itself.
     shutil.rmtree(Path(_find_spark_home(), "work", name), ignore_errors=True)
     if temporary:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _end_java(gateway: Any, exit_seconds: float = EXIT_SECONDS) -> None:
-    # pyspark remembers them for the next session, which gets a Java of its own.
+    # pyspark keeps them for the next session, which gets a Java of its own.
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
     gateway.shutdown()

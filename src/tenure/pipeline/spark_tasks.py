@@ -1,17 +1,17 @@
 """Tasks on Spark: one Spark task for each, with retries, speculation and cancelling.
 
     run        parallelize ──► kernel in a Python worker of an executor ──► collect, in the order of the tasks
-    frame      a DataFrame of what the kernels yield: see `frames`
+    frame      a DataFrame of the kernels' batches: see `frames`
 
-A failure is tried again up to `executor.FAILURES_MAX` times, on another executor if there is one. What can
-only fail again is not: a `UserError` says that the input is wrong. It comes back as a value, beside the
-results, and ends the whole at once. The last attempt hands any error back in the same way,
-so that the caller gets the error itself and not Java's account of it.
+A failure is retried up to `executor.FAILURES_MAX` times, on another executor if there is one. A failure that
+would only repeat is not: a `UserError` means that the input is wrong. It comes back as a value, beside the
+results, and ends the whole at once. The last attempt returns any error in the same way, so that the caller
+gets the error itself and not Java's account of it.
 
-The thread that calls `run` looks after the job: it asks `check`, tells `on_done`, and cancels. The collecting
-is done by a thread beside it, because that one waits inside Java.
+The thread that calls `run` watches the job: it calls `check` and `on_done`, and cancels. Another thread
+collects the results, because that one waits inside Java.
 
-Invariant (attempts): two attempts of a task never have the same name, also where they run at once.
+Invariant (attempts): two attempts of a task never have the same name, also if they run at once.
 
 Walk: `pipeline.lazy_spark` hands one of these to the jobs of a worker; they call `run`. Spark calls `_Body`
 in the executors.
@@ -41,10 +41,12 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 LOOK_SECONDS = 0.2
-"""Between two looks at what was done and whether to go on."""
+"""The time between two looks at the progress, and at whether to go on."""
 
 CANCEL_SECONDS = 10.0
-"""How long cancelled tasks are waited for. What runs on after that writes to names that nobody knows."""
+"""How long cancelled tasks are waited for. A task that runs on after that writes to names that are never
+published.
+"""
 
 DETAIL_CHARS_MAX = 4_000
 
@@ -62,7 +64,7 @@ class SparkTasks:
     def executors(self) -> int:
         try:
             found = self._context.statusTracker().getExecutorInfos()
-        except Exception as error:  # a job that only says how far it is must not fail for good
+        except Exception as error:  # a failed progress report must not fail the job
             raise _translated(error) from error
         # The driver counts among them; it works itself only where there are no others.
         return max(1, len(found) - 1)
@@ -99,10 +101,10 @@ class SparkTasks:
         return results
 
     def _cancel(self, collect: "_Collect[Any, Any]", ended: Event) -> None:
-        """Also where the job has failed: Spark leaves it before the tasks that were under way have ended."""
+        """Also if the job has failed: Spark ends it before its running tasks have ended."""
         deadline = self._env.monotonic() + CANCEL_SECONDS
         while self._env.monotonic() < deadline:
-            collect.cancel()  # again and again: a job that is not there yet is not cancelled
+            collect.cancel()  # repeatedly: a job that does not exist yet is not cancelled
             if ended.wait(LOOK_SECONDS):
                 if not collect.is_under_way():
                     return
@@ -117,15 +119,15 @@ class SparkTasks:
         *,
         label: str = LABEL,
     ) -> DataFrame:
-        """What the kernel yields for these tasks; computed when somebody asks for its rows.
+        """The kernel's batches for these tasks; computed when the rows are read.
 
-        Errors of kernels come out as themselves inside `with frames.as_raised()`.
+        Errors of kernels are raised as themselves inside `with frames.as_raised()`.
         """
         return frame(self._session, kernel, tasks, schema, label=label)
 
 
 class _Collect(Generic[T, R]):
-    """One job of Spark, from its start in a thread of its own to what came out of it."""
+    """One job of Spark, from its start in a thread of its own to its result."""
 
     def __init__(
         self, context: SparkContext, kernel: Kernel[T, R], tasks: Sequence[T], *, label: str, group: str
@@ -143,7 +145,7 @@ class _Collect(Generic[T, R]):
         try:
             self._context.setJobGroup(self.group, self.group, interruptOnCancel=True)
             self._results = self._handed_over().mapPartitions(self._body).collect()
-        except Exception as error:  # given to the thread that waits
+        except Exception as error:  # raised in the thread that waits
             self._error = error
         finally:
             ended.set()
@@ -164,17 +166,17 @@ class _Collect(Generic[T, R]):
         return self._results
 
     def raise_failure(self) -> None:
-        """Raises what a kernel raised, as soon as it is known here."""
+        """Raises a kernel's error, as soon as it is known here."""
         for failure in self._failures.value[:1]:
             raise failure.error()
 
     def is_under_way(self) -> bool:
-        """Whether some task of it still runs, of a stage that has ended, too."""
+        """Whether some task of it still runs, also of a stage that has ended."""
         try:
             tracker = self._context.statusTracker()
             jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self.group)]
             stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-        except Exception as error:  # Spark may be what has ended
+        except Exception as error:  # Spark may have ended
             _log.info("asking for the tasks of %s: %s", self.group, error)
             return False
         return any(stage.numActiveTasks for stage in stages if stage)
@@ -182,12 +184,12 @@ class _Collect(Generic[T, R]):
     def cancel(self) -> None:
         try:
             self._context.cancelJobGroup(self.group)
-        except Exception as error:  # Spark may be what has ended
+        except Exception as error:  # Spark may have ended
             _log.info("cancelling %s: %s", self.group, error)
 
 
 class _Body(Generic[T, R]):
-    """What a Spark task does: runs in a Python worker of an executor, on a partition of one task."""
+    """The body of a Spark task: runs in a Python worker of an executor, on a partition of one task."""
 
     def __init__(
         self, kernel: Kernel[T, R], label: str, done: Accumulator[int], failures: Accumulator[list[Failure]]
@@ -219,7 +221,7 @@ class _Listed(AccumulatorParam[list[Failure]]):
 
 def _translated(error: Exception) -> TenureError:
     if not isinstance(error, Py4JJavaError):
-        # The connection to Java, or what answers at its other end, is gone.
+        # The connection to Java, or its other end, is gone.
         return SparkLost(f"Spark has ended: {said_by(error)}")
     first, *rest = said_by(error).splitlines()
     if "SparkContext was shut down" in first or "stopped SparkContext" in first:

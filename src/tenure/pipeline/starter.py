@@ -1,14 +1,14 @@
-"""Starts a worker when a job needs Spark and nobody has it.
+"""Starts a worker when a job needs Spark and no process has it.
 
-    a job lacks Spark here ──► has any instance got it? ──► no: wait for one's turn ──► start a worker
+    a job lacks Spark here ──► has any instance got it? ──► no: wait for this node's turn ──► start a worker
 
 Nodes take turns by their instance ids: the first starts one at once, the next only if there is still none
-after a while. So one is enough for all, as a rule; two would be no harm, since jobs are claimed.
+after a while. So as a rule one serves all; two would do no harm, since jobs are claimed.
 
-The worker is a process of its own: it holds its jobs by its own session, and if it is killed they are taken
-up by the next. It ends when it has had nothing to do for a while, and with the node that started it.
+The worker is a process of its own: it holds its jobs by its own session, and if it is killed the next one
+adopts them. It ends when it has been idle for a while, and with the node that started it.
 
-What is in its way is told by `trouble`, for SHOW JOBS and for statements that wait for such a job.
+`trouble` reports why no worker runs, for SHOW JOBS and for statements that wait for such a job.
 
 Walk: `composition.background` runs `step` in a loop and calls `stop` when it drains; the command is `cli`'s.
 """
@@ -31,10 +31,10 @@ from tenure.pipeline.tasks import SPARK
 
 LOOK_SECONDS = 0.5
 TURN_SECONDS = 5.0
-"""How long a node leaves it to the one before: a worker shows itself within a second or two."""
+"""How long a node waits for the one before it: a worker registers within a second or two."""
 
 AGAIN_SECONDS, AGAIN_SECONDS_MAX = 5.0, 300.0
-"""Before another worker is started after one that failed: doubled each time, up to the second."""
+"""The pause before another worker is started after one that failed: doubled each time, up to the second."""
 
 STOP_SECONDS = 60.0
 
@@ -74,7 +74,7 @@ class WorkerStarter:
         """Why the last worker could not be started, or failed; empty once there is one, or none is wanted."""
 
     def step(self) -> float:
-        """Looks whether a worker is wanted, and starts one; returns the seconds to the next look."""
+        """Checks whether a worker is needed, and starts one; returns the seconds to the next check."""
         self._notice_end()
         now = self._store.env.monotonic()
         if not self._lacks(SPARK):
@@ -130,7 +130,7 @@ class WorkerStarter:
         self._failures += 1
 
     def stop(self) -> None:
-        """Drains the worker that was started here: stopping a node leaves nothing of it running."""
+        """Drains the worker that was started here: stopping a node leaves none of its processes running."""
         worker, self._worker = self._worker, None
         if worker is None:
             return
@@ -144,7 +144,7 @@ class WorkerStarter:
 
 
 def _close_input(worker: Process) -> None:
-    """Gives up the pipe that told it that this process lives."""
+    """Closes the pipe by which the worker knows that this process lives."""
     if worker.stdin is not None:
         worker.stdin.close()
 

@@ -1,14 +1,14 @@
-"""Bulk work is a list of tasks and a kernel; `Tasks` runs them, wherever that is.
+"""Bulk work is a list of tasks and a kernel; `Tasks` runs them, in this process or on Spark.
 
     tasks    small picklable values: what to read, from where to where, under which name to write
     kernel   a top-level function, task -> result; reads, computes and writes files, and nothing else
     driver   calls `run`, gets the results in the order of the tasks, and publishes them in one transaction
 
 A kernel may run more than once for one task: after a failure, when its executor was lost, or beside a twin
-that Spark started because it was slow. So all that it writes goes under a name that contains the *attempt's*,
-which no other attempt has, and only what `run` returns counts: a file that nobody publishes does not exist.
+that Spark started because it was slow. So all its output goes under a name that contains the *attempt's*,
+which no other attempt has, and only the results of `run` count: a file that is not published does not exist.
 
-`check` is called a few times a second and raises when the job was told to stop. Then what runs is
+`check` is called a few times a second and raises when the job was told to stop. Then running tasks are
 cancelled, and its exception goes on to the caller.
 
 Invariant (attempts): two attempts of a task never have the same name.
@@ -28,19 +28,19 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 ATTEMPT_BITS = 64
-"""So many random bits tell attempts apart: with a million of them, one chance in 10**7 that two agree."""
+"""So many random bits distinguish attempts: with a million of them, one chance in 10**7 that two agree."""
 
 LABEL = "task"
 
 SPARK = "spark"
-"""What a job needs whose tasks are to run on Spark, and a process has that can."""
+"""The resource of jobs whose tasks run on Spark, and of processes that have it."""
 
 
 class Attempt(NamedTuple):
     """One attempt of one task."""
 
     name: str
-    """Fit to be part of a file's name."""
+    """Suitable as part of a file's name."""
 
 
 Kernel: TypeAlias = Callable[[T, Attempt], R]
@@ -55,7 +55,7 @@ class Tasks(Protocol):
         ...
 
     def executors(self) -> int:
-        """How many processes share the tasks just now."""
+        """How many processes share the tasks now."""
         ...
 
     def run(
@@ -67,7 +67,7 @@ class Tasks(Protocol):
         check: Check,
         label: str = LABEL,
     ) -> list[R]:
-        """Returns the results in the order of the tasks; `on_done` is told how many are done, of how many.
+        """Returns the results in the order of the tasks; `on_done` receives the number done, and the total.
 
         Attempts are named after `label`, such as "j12-r3" for run 3 of job 12.
         """
@@ -116,7 +116,7 @@ def attempt_name(label: str, env: Env) -> str:
 
 
 def status(tasks: Tasks, done: int, total: int) -> str:
-    """How far it is, as SHOW JOBS says it: "spark: 5 of 12 tasks, 2 executors"."""
+    """The progress as SHOW JOBS shows it: "spark: 5 of 12 tasks, 2 executors"."""
     text = f"{tasks.engine}: {done} of {total} tasks"
     if tasks.engine == ProcessTasks.engine:
         return text

@@ -1,4 +1,4 @@
-"""Dumps: files that `pg_dump` writes as SQL, looked through without being loaded.
+"""Dumps: SQL files of `pg_dump`, scanned without being loaded.
 
 Walk: `sql.statements.jobs.import_dump` calls `scan.items`.
 """

@@ -1,17 +1,16 @@
-r"""A dump as a stream: its statements, and where in the file its rows stand.
+r"""A dump as a stream: its statements, and the positions of its rows in the file.
 
     SET ...; CREATE TABLE ...;        Said       the statement's text, to be parsed
     COPY t (a, b) FROM stdin;         Copied     ... and the ranges of bytes that its rows are in
     1 <tab> x
     \.
     INSERT INTO t VALUES (1, 'x');    Inserted   the first words, and the ranges that have the same ones
-    \restrict, \unrestrict, \connect             passed over; all other commands of psql are refused
+    \restrict, \unrestrict, \connect             skipped; all other commands of psql are refused
 
-What is quoted is found as PostgreSQL's lexer finds it: '...', E'...', "...", $tag$...$tag$, comments to
-the end of the line and nested ones. Should the two differ all the same, the parser refuses what is not
-exactly one statement. Of rows nothing is kept but where they are; large blocks are cut into ranges on the
-way, with their line numbers. Only INSERTs of plain constants count as rows: any other is a statement for
-the parser to see.
+Quoted text is found as PostgreSQL's lexer finds it: '...', E'...', "...", $tag$...$tag$, comments to the end
+of the line and nested ones. Should the two differ all the same, the parser refuses anything but exactly one
+statement. Only the positions of rows are kept; large blocks are cut into ranges on the way, with their line
+numbers. Only INSERTs of plain constants count as rows: any other is a statement for the parser.
 
 Nothing here is ever executed, and memory is bounded by the longest statement allowed.
 
@@ -36,10 +35,10 @@ INSERTS_BYTES = 8 << 20
 
 
 class DumpLimits(NamedTuple):
-    """What a dump may ask of this process (S27)."""
+    """The resources that a dump may use in this process (S27)."""
 
     statement_bytes_max: int = 4 << 20
-    """As long as a statement may be that a client sends."""
+    """As long as a client's statement may be."""
     insert_bytes_max: int = 16 << 20
     items_max: int = 200_000
     """Statements and blocks of rows: ten for each of 20,000 tables."""
@@ -70,7 +69,7 @@ USUAL = DumpLimits()
 
 
 def items(stream: IO[bytes], file: str, limits: DumpLimits = USUAL) -> Iterator[Item]:
-    """Raises BadDump for what cannot be read on, with its line."""
+    """Raises BadDump where it cannot be read on, with the line."""
     scan = _Scan(stream, file, limits)
     for count, item in enumerate(scan.items(), 1):
         if count > limits.items_max:
@@ -95,7 +94,7 @@ _TOKEN = re.compile(
 )
 _BLOCK = re.compile(rb"/\*|\*/")
 _OPENING = (b"'", b'"', b"$", b"/", b"-")
-"""What may begin something of which only a part is there yet."""
+"""Prefixes of a token of which only a part has been read."""
 
 _FROM_STDIN = re.compile(rb"COPY\s.*\sFROM\s+stdin\s*;", re.IGNORECASE | re.DOTALL)
 _MARKER = b"\\.\n"
@@ -108,11 +107,11 @@ class _Scan:
         self._limits = limits
         self._data = b""
         self._at = 0
-        """In `_data`; what is before was dealt with."""
+        """The position in `_data`; bytes before it were handled."""
         self._passed = 0
         """Bytes of the file before `_data`."""
         self._line = 1
-        """At `_at`."""
+        """The line at `_at`."""
         self._is_over = False
 
     def items(self) -> Iterator[Item]:
@@ -141,12 +140,12 @@ class _Scan:
         return not self._is_over
 
     def _advance(self, to: int) -> None:
-        """Goes on to there."""
+        """Moves to that position."""
         self._line += self._data.count(b"\n", self._at, to)
         self._at = to
 
     def _skip_blank(self) -> bool:
-        """Over blanks and comments; False at the end of the file."""
+        """Skips blanks and comments; False at the end of the file."""
         while True:
             found = _SPACE.match(self._data, self._at)
             assert found is not None
@@ -162,7 +161,9 @@ class _Scan:
                 return ahead not in (b"", b"--")  # the file may end in a comment
 
     def _until(self, find: Find, what: str) -> int:
-        """Where something ends that starts here, as `find` says; it says None if there must be more."""
+        """The end of a token that starts here, according to `find`; that returns None if more must be
+        read.
+        """
         line = self._line
         maximum = self._limits.statement_bytes_max
         while True:
@@ -174,7 +175,7 @@ class _Scan:
             if not self._more():
                 raise BadDump(f"the {what} has no end", self._file, line)
 
-    # ── what there is ──────────────────────────────────────────────────────────────────────────
+    # ── tokens ──────────────────────────────────────────────────────────────────────────────────
 
     def _insert(self) -> tuple[str, int, int, int] | None:
         """INSERTs of constants: their first words, the line, and where they start and end."""
@@ -192,7 +193,7 @@ class _Scan:
         return head, line, start, self._passed + self._at
 
     def _has_whole_statement(self) -> bool:
-        """Whether all of a statement is there, so that more would not make it another."""
+        """Whether a complete statement was read, so that more bytes would not change it."""
         return _statement_end(self._data, self._at) is not None
 
     def _meta(self) -> None:
@@ -244,7 +245,7 @@ class _Scan:
                 raise BadDump(r"the rows of COPY do not end with \.", self._file, line)
 
     def _marker(self) -> int | None:
-        """Where the rows end that start, or go on, with the line that begins here."""
+        """The end of the rows, if the line that begins here is, or completes, the marker."""
         if self._data.startswith(_MARKER, self._at):
             return self._at
         found = self._data.find(b"\n" + _MARKER, self._at)
@@ -265,7 +266,7 @@ class _Scan:
 
 
 class _Inserts:
-    """Statements that follow each other and have the same first words are one block of rows."""
+    """Consecutive statements with the same first words are one block of rows."""
 
     def __init__(self) -> None:
         self._head = ""
@@ -277,7 +278,7 @@ class _Inserts:
             yield from self.end()
             self._head, self._line = head, line
         last = self._ranges[-1] if self._ranges else None
-        # Between two there may be a blank, but no comment, which the reader of rows would not pass over.
+        # Between two there may be a blank, but no comment, which the reader of rows would not skip.
         if last is None or start - last.end > 2 or end - last.start > INSERTS_BYTES:
             self._ranges.append(DumpRange(start, end, line))
         else:
@@ -290,14 +291,14 @@ class _Inserts:
 
 
 def _statement_end(data: bytes, at: int) -> int | None:
-    """Behind the semicolon of the statement that starts here; None if it is not there yet."""
+    """The position after the semicolon of the statement that starts here; None if it was not read yet."""
     while at < len(data):
         sign = data[at : at + 1]
         if sign == b";":
             return at + 1
         found = _TOKEN.match(data, at)
         if data[at : at + 2] in (b"E'", b"e'") and found is not None and found.end() == at + 1:
-            return None  # a string that goes on, not a name and a string
+            return None  # a string that continues, not a name and a string
         if found is not None and not (found.end() == len(data) and sign.isalpha()):
             at = found.end()
             continue
@@ -309,7 +310,7 @@ def _statement_end(data: bytes, at: int) -> int | None:
 
 
 def _odd_end(data: bytes, at: int) -> int | None:
-    """Of what `_TOKEN` does not know, or not yet."""
+    """The end of a token that `_TOKEN` does not match, or not yet."""
     sign = data[at : at + 1]
     if sign not in _OPENING or len(data) - at < 2:
         return None
@@ -327,7 +328,7 @@ def _odd_end(data: bytes, at: int) -> int | None:
 
 
 def _block_end(data: bytes, at: int) -> int | None:
-    """Behind a comment that may have others in it."""
+    """The position after a comment that may contain others."""
     depth = 0
     for found in _BLOCK.finditer(data, at):
         depth += 1 if found[0] == b"/*" else -1

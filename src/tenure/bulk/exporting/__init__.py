@@ -1,1 +1,1 @@
-"""EXPORT: rows become files that users get."""
+"""EXPORT: rows become files for users."""

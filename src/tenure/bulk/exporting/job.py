@@ -3,14 +3,14 @@
     a table    tasks by ranges of keys, in this process or on Spark: scan ──► files of the task
     a query    in this process: SQL runs it as of the job's time, a batch at a time
 
-All of it is read at one time, which is fixed when the job is made. The ranges of a table are saved before
-the first file is written, so every run of the job would write the same rows into a file of the same name:
-it does not matter how many runs there were, nor what a run still does that was thought dead. A query may give
-its rows in another order the next time; its files are named after the run, and those of former runs go: of
-former ones alone, since a run that was thought dead may come to it when a later one has done the work.
+Everything is read at one time, which is fixed when the job is made. The ranges of a table are saved before
+the first file is written, so every run of the job would write the same rows into a file of the same name: the
+number of runs does not matter, nor does a run that was thought dead and goes on. A query may return its rows
+in another order the next time; its files are named after the run. Each run deletes the files of earlier runs
+only, since a run that was thought dead may get there when a later one has done the work.
 
-A job that fails or is canceled takes its files away. They are told by their names, which have the job's id.
-A run that was thought dead, or did not hear of it, does the same when it ends: its tasks may have gone on.
+A job that fails or is canceled deletes its files, which have the job's id in their names. A run that was
+thought dead, or did not hear of it, does the same when it ends: its tasks may have gone on.
 
 Walk: `exporting.kind.export_kind` -> `Export.run` -> `Tasks.run` with
 `export_range`.
@@ -37,11 +37,11 @@ from tenure.storage.locations import Location, Locations
 
 STEM_CHARS_MAX = 60
 TELL_SECONDS = 2.0
-"""Between two reports of how far a query has come."""
+"""The time between two progress reports of a query."""
 
 
 WRITING = (0.0, 0.99)
-"""How far the tasks take the job."""
+"""The job's fraction when the tasks are done."""
 
 
 class Export:
@@ -74,7 +74,7 @@ class Export:
         self._run.checkpoint(fraction=fraction, status=text, data=pack(saved))
 
     def _names(self, location: Location, *, below: int | None = None) -> list[str]:
-        """The files of this job that are there; of tasks or runs below a number, if there is one."""
+        """The existing files of this job; of tasks or runs below a number, if one is given."""
         pattern = re.compile(re.escape(self._stem) + r"-(\d+)\.\d+\.[a-z.]+")
         found = [pattern.fullmatch(entry.name) for page in location.list() for entry in page]
         return [each[0] for each in found if each and (below is None or int(each[1]) < below)]
@@ -154,5 +154,7 @@ def export_range(task: ExportTask, attempt: Attempt) -> list[ExportedFile]:
 
 
 def file_stem(name: str) -> str:
-    """A name as part of a file's: what could mean something to a file system or a shell is an underscore."""
+    """A name as part of a file's: characters with a meaning to a file system or a shell become an
+    underscore.
+    """
     return re.sub(r"[^\w-]", "_", name)[:STEM_CHARS_MAX]

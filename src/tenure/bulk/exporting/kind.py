@@ -1,4 +1,4 @@
-"""Export jobs: what starts one, and their kind as a node's runner knows it.
+"""Export jobs: how one is started, and their kind for a node's runner.
 
 Walk: `sql.statements.jobs.exporting` -> `start`; `node.py` -> `export_kind`; `cluster.jobs.runner` ->
 `exporting.job.Export.run`, or `.revert`.
@@ -18,7 +18,7 @@ from tenure.storage.locations import Locations
 
 KIND = "export"
 SQL = "sql"
-"""What a job needs that runs a query: a process that has a door for SQL has it."""
+"""The resource of a job that runs a query: a process with a door for SQL has it."""
 
 
 def start(
@@ -39,7 +39,7 @@ def start(
 
 
 def export_kind(lake: Lake, locations: Locations, run_query: RunQuery) -> JobKind:
-    # When there is one to run: a node that never exports need not have Arrow in memory.
+    # Imported when an export runs: a node that never exports need not have Arrow in memory.
     def run(run: Run) -> None:
         from tenure.bulk.exporting.job import Export
 

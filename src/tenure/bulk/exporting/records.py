@@ -1,4 +1,4 @@
-"""What is stored of an export: what to write where, how far it is, and what came of it.
+"""The stored records of an export: what to write where, its progress, and its result.
 
 Walk: `exporting.kind` stores an `ExportPayload`; `exporting.job` reads it and saves `ExportProgress`;
 `sql.statements.jobs.exporting` shows the `files_of` a job.
@@ -18,11 +18,11 @@ from tenure.pipeline.writing.formats import ExportedFile, Writing
 
 class ExportPayload(Record, frozen=True):
     location: str
-    """As it was written, and resolved anew by every run; in the job's record it is sealed if it has keys."""
+    """As written, and resolved anew by every run; in the job's record it is sealed if it has keys."""
     writing: Writing
     at: Timestamp
     name: str
-    """What the names of files begin with."""
+    """The prefix of file names."""
     table: int = 0
     columns: tuple[int, ...] = ()
     query: str = ""
@@ -34,14 +34,15 @@ class ExportPayload(Record, frozen=True):
 
 class ExportProgress(Record, frozen=True):
     bounds: tuple[bytes, ...] = ()
-    """Of the ranges of a table."""
+    """The bounds of a table's ranges."""
     files: tuple[ExportedFile, ...] = ()
 
 
 Rows: TypeAlias = Sequence[Sequence[Datum]]
 RunQuery: TypeAlias = Callable[[ExportPayload, Callable[[], None], bool], Iterator[Rows]]
-"""Gives a query's rows a batch at a time; asks now and then whether to go on. Raises `RowsIncomplete` if they
-turn out not to count: then it is called once more, with True."""
+"""Yields a query's rows a batch at a time, and calls the check now and then. Raises `RowsIncomplete` if the
+rows turn out not to count: then it is called once more, with True.
+"""
 
 
 def payload_of(lake: Lake, run: Run) -> ExportPayload:
@@ -51,5 +52,5 @@ def payload_of(lake: Lake, run: Run) -> ExportPayload:
 
 
 def files_of(data: bytes) -> tuple[ExportedFile, ...]:
-    """The files that a job which has succeeded made, by its progress."""
+    """The files of a job that has succeeded, from its progress."""
     return unpack(data, ExportProgress).files if data else ()

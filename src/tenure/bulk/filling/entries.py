@@ -3,8 +3,8 @@
     project    a range of the primary index at B ──► entries ──► sorted runs
     merge      runs of a range of the new index ──► no key twice? ──► live files, every entry as of B
 
-The merge cuts ranges by the runs' first keys, so all entries of one key meet in one task. Two rows that are
-equal in a unique index are found there.
+The merge cuts ranges by the runs' first keys, so all entries of one key meet in one task. Rows that are equal
+in a unique index are found there.
 
 Walk: `bulk.filling.job` runs `project_range` as a kernel, and merges with `FillRules`.
 """
@@ -42,9 +42,9 @@ from tenure.table.rows import IndexEntry, Layout, Row, check_length, key_values
 
 class ProjectTask(Record, frozen=True):
     scan: ScanTask
-    """Of the primary index: the columns that `columns_of` says."""
+    """The scan of the primary index, with the columns of `columns_of`."""
     index: int
-    """Whose entries are made."""
+    """The index whose entries are made."""
 
 
 class FillRules(NamedTuple):
@@ -63,7 +63,7 @@ class FillRules(NamedTuple):
 
 
 def columns_of(layout: Layout, index: int) -> tuple[int, ...]:
-    """What of a row must be known to make its entry."""
+    """The columns of a row that its entry needs."""
     keyed = layout.indexes[index]
     predicate = keyed.index.predicate
     wanted = {*keyed.columns, *layout.indexes[keyed.primary].columns}

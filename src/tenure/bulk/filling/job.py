@@ -5,22 +5,22 @@
     project     rows at B ──► entries ──► sorted runs         a task per range of the primary index
     fill        runs ──► no key twice? ──► files              a task per range of the new index
     publish     the base of the index, F = B, in one commit under the run's fence
-    settle      of a unique index: rows whose entry in the base something newer lies on
+    settle      for a unique index: rows whose entry in the base is hidden by a newer one
 
-Writers between B and the commit did not see the base. What they wrote lies on top of it, and is right but for
-one case: of two rows that are equal in a unique index, one in the base and one newer, the newer entry hides
-the other; and if its row has gone again, so has the entry of both. So the rows of all entries that something
-lies on are looked at once more, each in a transaction that reads it: an entry that is missing is put back,
-and one that is another row's says that the two are equal. After the commit writers see the base, and whoever
+Writers between B and the commit did not see the base. Their entries lie on top of it, and are right except in
+one case: if of two rows that are equal in a unique index one is in the base and one is newer, the newer entry
+hides the other; and if its row is deleted again, the entry of both is gone. So the rows of all hidden entries
+are checked once more, each in a transaction that reads it: a missing entry is put back, and an entry of
+another row proves that the two are equal. After the commit writers see the base, and a transaction that
 looked before is refused (`lake.publishing`). Together with the merge, which has seen all keys as of B, that
-proves the index unique; so nothing else need.
+proves the index unique; no further proof is needed.
 
-A run that is interrupted leaves files that nobody names, and the next one starts over. A change that is taken
-back gives up the base in one write, because nobody has ever read it: that the job still claims the index says
-that its base is of that kind.
+A run that is interrupted leaves files that no manifest names, and the next one starts over. A change that is
+reversed gives up the base in one write, because it was never read: as long as the job claims the index, its
+base is of that kind.
 
-Invariant (fill-whole): after the last step the index is as if it had always been there, no matter what was
-written meanwhile, and how often it was begun.
+Invariant (fill-whole): after the last step the index is as if it had always existed, regardless of concurrent
+writes and of how often it was begun.
 
 Walk: `schema_change.walk` calls `fill` for each index to be filled and `discard` before one is emptied;
 `composition.job_layer` hands it in.
@@ -50,16 +50,16 @@ if TYPE_CHECKING:
     from tenure.pipeline.runs import SortedRun
 
 LOOK_SECONDS = 0.1
-"""Between two looks at an index that a flush is at work on."""
+"""The pause between two looks at an index that is being flushed."""
 
 EMPTIED_ROWS_MAX = 10_000
-"""Entries of an index that goes: so many are deleted, in a second, and more are left as they are."""
+"""The entries of a dropped index that are deleted, in a second; if there are more, they are left."""
 
 PAGE_KEYS = 5_000
 """Keys of the delta that are looked up in the base at a time."""
 
 READING, MERGING = (0.0, 0.6), (0.6, 0.95)
-"""How far each phase takes the job."""
+"""The job's fraction at the end of each phase."""
 
 
 class SparkIndexFill:
@@ -78,11 +78,11 @@ class SparkIndexFill:
         return True
 
     def discard(self, run: Run, table: int, index: int) -> bool:
-        """Takes away the base of an index that this job has filled, and that nobody has ever read.
+        """Removes the base of an index that this job has filled, and that was never read.
 
-        True if the base is another's: readers of the past may need it, and neither file nor entry is touched.
-        Nor are the entries of an index that has many: deleting them would only add to what the store keeps.
-        What is left of a dropped index is for the garbage collector, as of a dropped table.
+        True if the base is not this job's: readers of the past may need it, and neither files nor entries are
+        touched. Nor are the entries of an index that has many: deleting them would only add to the store. The
+        garbage collector removes what is left of a dropped index, as of a dropped table.
         """
         lake = self._lake
         span = lake.store.keyspace.index_span(table, index)
@@ -106,7 +106,7 @@ class SparkIndexFill:
         return is_kept or has_many
 
     def _is_large(self, table: Table, index: int) -> bool:
-        """Whether there is much to do. What has to do with a new primary index is left to transactions."""
+        """Whether there is much to do. Changes with a new primary index are left to transactions."""
         if index == table.primary or table.index(index).primary != table.primary:
             return False
         store = self._lake.store
@@ -184,7 +184,7 @@ class _Fill:
         return [run for each in made for run in each]
 
     def _merge(self, version: "TableVersion", at: Timestamp, runs: "Sequence[SortedRun]") -> "MergedIndex":
-        """The entries alone make the new base: they say all that was there at the time of reading."""
+        """The entries alone make the new base: they are complete as of the time of reading."""
         from tenure.bulk.filling.entries import FillRules
         from tenure.pipeline.merge import MergeRequest, merge
         from tenure.pipeline.merge_inputs import MergeInputs
@@ -207,7 +207,7 @@ class _Fill:
 
         self._run.transact(work)
 
-    # ── what was written meanwhile ─────────────────────────────────────────────────────────────────
+    # ── concurrent writes ───────────────────────────────────────────────────────────────────────────
 
     def _settle(self, layout: Layout) -> None:
         pace = Pace()
@@ -221,13 +221,13 @@ class _Fill:
             hidden = self._refilled(layout, hidden, pace)
 
     def _refilled(self, layout: Layout, keys: list[bytes], pace: Pace) -> list[bytes]:
-        """Looks at some of these rows; returns those that are left."""
+        """Checks some of these rows; returns those that are left."""
         now, later = keys[: pace.rows], keys[pace.rows :]
         refill_index(pace.paced(self._run.transact), layout, self._index, self._context(), now)
         return later
 
     def _hidden(self, layout: Layout) -> Iterator[list[bytes]]:
-        """Rows whose entries the base has, and something newer lies on, by their primary keys."""
+        """The primary keys of rows whose entries in the base are hidden by newer ones."""
         store, keyed = self._lake.store, layout.indexes[self._index]
         base = self._lake.bases.newer(self._head, None)
         snapshot = store.snapshot()

@@ -1,16 +1,16 @@
-"""Rows whose keys are taken, where some bad rows are tolerated: which of them stay, and which are refused.
+"""Rows with duplicate keys, where some bad rows are tolerated: which of them stay, and which are refused.
 
     key of an index  ──► all rows of the input that have it, and whether the table has it     a `Clash`
     all clashes      ──► row by row, in the order of files and lines: refused if another has taken its key
 
-So it is as if the rows had been inserted one after the other, and those that failed left out: the first of
-equal keys stays, unless the table has the key, and a row that was refused takes no key from others. Which
-task found a clash, and when, makes no difference.
+So it is as if the rows had been inserted one after the other, and failing ones left out: the first of equal
+keys stays, unless the table has the key, and a refused row takes no key from others. It makes no difference
+which task found a clash, and when.
 
 Invariant (first-stays): of rows with equal keys the first by file and line stays, for any splits.
 
 Walk: `bulk.importing.duplicate_keys` finds those of a range by `clashing`, and reads runs `without` refused
-rows; `bulk.importing.second_pass` has all of them `decided`.
+rows; `bulk.importing.second_pass` calls `decided` for all of them.
 """
 
 from collections.abc import Collection, Iterable
@@ -31,7 +31,7 @@ class Refused(NamedTuple):
     sqlstate: str
     said: str
     by: Origin | None = None
-    """The row that has its key; None: it is one of the table, or there is none."""
+    """The row that has its key; None if that is a row of the table, or there is none."""
 
 
 def decided(clashes: Iterable[Clash]) -> dict[Origin, Refused]:
@@ -57,7 +57,7 @@ def decided(clashes: Iterable[Clash]) -> dict[Origin, Refused]:
 def clashing(added: Rows, live: Rows, rows_max: int) -> list[tuple[bytes, bool, tuple[Origin, ...]]]:
     """Keys that rows of the input cannot all have, as (key, whether the table has it, origins).
 
-    No more than it takes to see that over `rows_max` rows are refused. `added` is sorted by key.
+    Only as many as show that over `rows_max` rows are refused. `added` is sorted by key.
     """
     keys = plain(keys_of(added))
     in_table = np.asarray(pc.is_in(keys, value_set=keys_of(live)))
@@ -65,7 +65,7 @@ def clashing(added: Rows, live: Rows, rows_max: int) -> list[tuple[bytes, bool, 
     is_bad = in_table.copy()
     is_bad[1:] |= is_same
     is_bad[:-1] |= is_same
-    # A key that so many rows have is one too many by itself, and so are so many keys.
+    # A key of so many rows is too much by itself, and so are so many keys.
     places = np.flatnonzero(is_bad)[: 2 * rows_max + 2]
     found: dict[bytes, list[int]] = {}
     for place in places.tolist():
@@ -81,7 +81,7 @@ def origin_of(rows: Rows, place: int) -> Origin:
 
 
 def without(rows: Rows, refused: Collection[Origin]) -> Rows:
-    """Rows that were not refused; few are, so lines are looked at first."""
+    """Rows that were not refused; few are, so lines are compared first."""
     if not refused:
         return rows
     lines = rows.column(LINE).to_numpy()

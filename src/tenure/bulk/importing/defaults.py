@@ -1,20 +1,20 @@
-"""What columns get that the file does not give: their defaults, for a batch of rows at once.
+"""Defaults of columns that the file does not contain, for a batch of rows at once.
 
     none                       NULL
     fixed for the statement    evaluated once, such as 0 or now()
     unique_rowid()             numbers of the split: see below
-    nextval(...)               a block of the sequence, taken from the store for the batch
+    nextval(...)               a block of the sequence, drawn from the store for the batch
     gen_random_uuid()          random bytes
     all else                   evaluated row by row
 
-**Row ids.** Rows of a table without a primary key get an id. Those that SQL gives are positive; those of an
-import are negative, so the two never meet:
+**Row ids.** Rows of a table without a primary key get an id. The ids of SQL are positive; those of an import
+are negative, so the two never meet:
 
     | 1 | 20 bits: the table's version that took it offline | 43 bits: the row's number in the import |
 
-No two imports of a table have the same version. Within one, each split is given as many numbers as it can
-have rows at most, before it is read; so splits need not know of each other, and a split that is read again
-gives its rows the same ids.
+No two imports of a table have the same version. Within one, each split gets as many numbers as it can have
+rows at most, before it is read; so splits are independent, and a split that is read again gives its rows the
+same ids.
 
 Walk: `importing.rows` makes a `Defaults` per split and calls `array` for each column that is missing.
 """
@@ -59,7 +59,7 @@ class RowNumbers:
 
 
 class Blocks:
-    """Values of sequences, as many at a time as were asked for last."""
+    """Values of sequences, as many at a time as were needed last."""
 
     def __init__(self, sequences: Sequences, descriptors: Mapping[int, SequenceDescriptor]) -> None:
         self._sequences = sequences
@@ -91,7 +91,7 @@ class Defaults:
         self._blocks = blocks
 
     def array(self, kept: CompiledColumn, rows: int) -> tuple[Column, dict[int, Packed]]:
-        """The column's values for so many rows; and by row what Arrow cannot hold, packed."""
+        """The column's values for so many rows; and by row those that Arrow cannot represent, packed."""
         if kept.default is None or kept.column.default is None:
             return _repeated(kept, None, rows)
         tree = decode(kept.column.default.tree)
@@ -129,7 +129,7 @@ def _repeated(kept: CompiledColumn, packed: Packed, rows: int) -> tuple[Column, 
 
 
 def as_column(kept: CompiledColumn, packed: list[Packed]) -> tuple[Column, dict[int, Packed]]:
-    """Packed values as an array; and by row what Arrow cannot hold."""
+    """Packed values as an array; and by row those that Arrow cannot represent."""
     try:
         return array(kept.type, packed), {}
     except Unrepresentable:

@@ -1,10 +1,10 @@
-"""Keys that rows of an import cannot have: another row of the input has it, or a row of the table.
+"""Duplicate keys of an import: another row of the input has the key, or a row of the table.
 
-    runs of a range, without rows that were refused ──► no key twice? ──► no key in the table, too?
+    runs of a range, without refused rows ──► no key twice? ──► no key in the table, too?
 
 New rows carry no time: it is that of the commit which publishes their file. Nobody can write the table
-meanwhile, so what was compared stays true. Where some bad rows are tolerated, a key that is there twice is
-not an error yet: nothing is written, and the clashes are the result.
+meanwhile, so the comparison stays true. Where some bad rows are tolerated, a duplicate key is not an error
+yet: nothing is written, and the clashes are the result.
 
 Walk: `bulk.importing.second_pass` merges with `ImportRules`, whose methods the tasks of the merge call.
 """
@@ -35,7 +35,7 @@ class ImportRules(NamedTuple):
     names: str
     """The file with the names of the input's files, for an error."""
     refused: str
-    """The file with rows to pass over; empty: there are none."""
+    """The file with rows to skip; empty: there are none."""
     bad_rows_max: int
 
     @property
@@ -60,7 +60,7 @@ def _clashes(format: IndexFormat, added: Rows, live: Rows, rows_max: int) -> tup
 
 
 def _error(format: IndexFormat, added: Rows, live: Rows, place_of: Callable[[Rows], str]) -> UniqueViolation:
-    """What is said of the first key that is there twice; rows of the input are compared first."""
+    """The error for the first duplicate key; rows of the input are compared first."""
     again = doubled(keys_of(added))
     if len(again):
         one, other = sorted(

@@ -1,6 +1,6 @@
 """Taking tables offline for an import, and bringing them back.
 
-    public ──► offline, with the job's id ──► wait: nobody uses an older version ──► the import
+    public ──► offline, with the job's id ──► wait: no older version is in use ──► the import
                                                      │
     public, unchanged ◄── its failure, or cancel ────┴──► public, with the new base: one commit
 
@@ -33,7 +33,7 @@ from tenure.kv.transaction import Transaction
 from tenure.pipeline.remote_handles import TableVersion
 
 LOOK_SECONDS = 0.1
-"""Between two looks at a table that something else is at work on."""
+"""The pause between two looks at a table that another job works on."""
 
 
 class ExistingTables:
@@ -44,7 +44,7 @@ class ExistingTables:
         self._ids = tuple(tables)
 
     def prepare(self) -> Snapshot:
-        """Returns the store as of a time from which on nobody but the job writes the tables."""
+        """Returns the store as of a time from which on only the job writes the tables."""
         while any(table.job != self._run.job.id for table in self._tables()):
             if not self._try():
                 self._run.sleep(LOOK_SECONDS)
@@ -78,7 +78,7 @@ class ExistingTables:
         try:
             return self._run.transact(publish)
         except RetryError:
-            return False  # changed meanwhile: looked at again
+            return False  # changed meanwhile: it is checked again
 
     def _tables(self) -> list[Table]:
         snapshot = self._lake.store.snapshot()
@@ -103,7 +103,7 @@ class ExistingTables:
     # ── back ───────────────────────────────────────────────────────────────────────────────────
 
     def settled(self) -> Settled:
-        """What `bring_back` needs; waits if it must."""
+        """The proof for `bring_back`; waits if it must."""
         return self._settle()
 
     def bring_back(self, txn: Transaction, settled: Settled) -> None:
@@ -118,6 +118,6 @@ class ExistingTables:
                 self._lake.merges.release(txn, table.id, index.id, self._run.job.id)
 
     def give_up(self) -> None:
-        """Brings back what is offline for this job, unchanged; nothing, if nothing is."""
+        """Makes tables that are offline for this job public again, unchanged, if there are any."""
         settled = self._settle()
         self._run.transact(lambda txn: self.bring_back(txn, settled))

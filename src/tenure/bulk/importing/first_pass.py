@@ -30,10 +30,10 @@ from tenure.pipeline.reading.tasks import Reject
 from tenure.table.rows import Layouts
 
 SURVEY_SHARE = 0.1
-"""Of the pass: where files can be cut."""
+"""The fractions of the job: where files can be cut."""
 
 NUMBERS_MAX = 1 << 43
-"""Row ids that one import can give: see `importing.defaults`."""
+"""The most row ids of one import: see `importing.defaults`."""
 
 
 class SurveyedInput(NamedTuple):
@@ -41,7 +41,7 @@ class SurveyedInput(NamedTuple):
 
     tables: list[ImportTable]
     found: list[list[SortedSplits]]
-    """Of each table, the results of its tasks."""
+    """For each table, the results of its tasks."""
     files: tuple[str, ...]
     """Their names, as users know them, by their numbers."""
 

@@ -3,9 +3,9 @@
     locations ──► resolved, expanded ──► files ──► pieces, surveyed ──► splits, in groups of a task each
 
 Locations are resolved by every run anew, before anything is read. A file is numbered in the order in which
-statements and wildcards name it; the number goes with each of its rows.
+statements and wildcards name it; each of its rows carries the number.
 
-Walk: `importing.first_pass` calls `sources_of` and `groups`; kernels open what a `Split` says.
+Walk: `importing.first_pass` calls `sources_of` and `groups`; kernels open the file of a `Split`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,22 +36,22 @@ from tenure.table.rows import Layout
 SUFFIXES = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst", ".zstd": "zst"}
 
 REJECTS_BEYOND = 8
-"""A task reads on for so many bad rows beyond those tolerated: an error lists some."""
+"""A task reads on for so many bad rows beyond the tolerated ones: an error lists some."""
 
 
 def zone_of(name: str) -> tzinfo:
-    """As a session has it: what reads times is quicker where it is UTC itself."""
+    """The zone of a session: parsing times is quicker where it is UTC itself."""
     return UTC if name in ("UTC", "GMT") else ZoneInfo(name)
 
 
 UNPACK_BYTES = 1 << 20
 
 PARQUET_ROWS_MAX = 1 << 32
-"""Of a few row groups, which have less than 2**31 each by the library that reads them."""
+"""The row limit of a few row groups, which have less than 2**31 each in the library."""
 
 
 class StatementFacts(NamedTuple):
-    """What defaults may know of the statement."""
+    """The values of the statement that defaults may use."""
 
     user: str
     database: str
@@ -74,7 +74,7 @@ class InputFile(NamedTuple):
 
 
 class Split(NamedTuple):
-    """A part of a file, as a kernel reads it."""
+    """A part of a file for a kernel."""
 
     location: Location
     name: str
@@ -82,7 +82,7 @@ class Split(NamedTuple):
     source: int
     task: ReadTask
     unpacked: StoreHandle | None = None
-    """Where a dump was decompressed to: `name` is one of that lake then."""
+    """The lake to which a dump was decompressed: then `name` is a file there."""
 
     def open_input(self, shown: str) -> IO[bytes]:
         if self.unpacked is not None:
@@ -98,7 +98,7 @@ class Split(NamedTuple):
 
     @property
     def rows_max(self) -> int:
-        """How many rows it cannot have more of."""
+        """An upper bound of its rows."""
         task = self.task
         if isinstance(task.format, Parquet):
             return PARQUET_ROWS_MAX
@@ -122,7 +122,7 @@ def sources_of(locations: Locations, input: TableInput) -> list[InputFile]:
 
 
 def _shown(location: Location, name: str) -> str:
-    """A file as an error names it: what stands before the first wildcard, and the name from there."""
+    """A file's name in errors: the text before the first wildcard, and the name from there."""
     if not name:
         return location.shown
     parts = (
@@ -163,7 +163,7 @@ def splits_of(
     survey: Survey,
     unpacked: "Unpacked | None" = None,
 ) -> list[Split]:
-    """All that is to be read, in the order of the files; `survey` runs the kernel of that name."""
+    """All splits, in the order of the files; `survey` runs the kernel of that name."""
     files = [_whole(payload, input, layout, source) for source in sources]
     if input.ranges:
         return [*_ranges(input, files[0], sources[0], numbers[0], unpacked)]
@@ -200,7 +200,7 @@ def _whole(payload: ImportPayload, input: TableInput, layout: Layout, source: In
 
 
 class Unpacked(NamedTuple):
-    """A compressed dump as it is for the time of an import: its tables are in no order of reading."""
+    """A dump that is decompressed for the time of an import: its tables are read in any order."""
 
     place: StoreHandle
     name: str

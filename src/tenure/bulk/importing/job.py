@@ -4,17 +4,17 @@
     read, check, sort          a task per split of the input      `importing.first_pass`
     merge                      a task per range of each index     `importing.second_pass`
     foreign keys               a task per range of keys
-        rows that are bad here, if they are tolerated: refused, and once more from "merge" on without them
+        rows that are bad here, if they are tolerated: refused, and again from "merge" on without them
     publish                    all indexes, and the tables public again, in one commit
 
-A run that is interrupted leaves files that nobody names; the next starts over, with the tables offline as
-they are. What was published is published with the job's progress, so no run does it twice. Should it fail,
-or be canceled, the tables come back as they were. What a dump makes is nowhere but in the job until then.
+A run that is interrupted leaves files that no manifest names; the next starts over, with the tables still
+offline. The result is published with the job's progress, so no run does it twice. If it fails, or is
+canceled, the tables come back as they were. The objects of a dump exist only in the job until then.
 
-Invariant (I40): a failed import leaves no row behind, and one that is taken up again brings each row once.
+Invariant (I40): a failed import leaves no row behind, and one that is resumed brings each row once.
 
 Walk: `sql.statements.jobs.importing` -> `start`; `composition.job_layer` hands `import_kind` to the job
-runner, which runs it or takes it back.
+runner, which runs or reverts it.
 """
 
 from collections.abc import Sequence
@@ -47,12 +47,15 @@ if TYPE_CHECKING:
     from tenure.pipeline.merge import MergedIndex
 
 ROW_BYTES = 64
-"""About how long a row of a text file is, to guess how many there are; of a compressed one a quarter."""
+"""The estimated length of a row of a text file, to guess the number of rows; of a compressed one a
+quarter.
+"""
 
 PUBLISH_ATTEMPTS = 5
 RUNS_MAX = 6
-"""So often in a row an import may find somebody in the way, each time for so many attempts to publish: its
-tables have been offline for half a minute more by then. After that it fails, and they come back."""
+"""How often in a row an import may meet conflicts, each time for so many attempts to publish: its tables have
+been offline for half a minute more by then. After that it fails, and they come back.
+"""
 
 
 def start(txn: Transaction, lake: Lake, payload: ImportPayload, *, rows: int, description: str) -> Job:
@@ -74,7 +77,7 @@ def guessed_rows(sources: "Sequence[InputFile]") -> int:
 
 
 def summary_of(data: bytes) -> Summary:
-    """What a job's progress says of an import that has ended well."""
+    """The summary of a successful import, from its job's progress."""
     return unpack(data, ImportProgress).summary
 
 
@@ -139,7 +142,7 @@ class _Import:
         file = _rejects_file(self._lake, self._locations, self._run)
         with file.written(rejects, lambda: self._lake.is_given_up(self._run)):
             self._publish(merged, _summary(input, merged, len(rejects)))
-        # Early, and only to have it done: what is left, `bulk.upkeep` deletes.
+        # Early, to free space: `bulk.upkeep` deletes what is left.
         self._lake.files.delete(input.runs)
         first.delete_scratch()
         second.delete_scratch()
@@ -168,9 +171,9 @@ class _Import:
         self._know_bases(merged)
 
     def _know_bases(self, merged: "Sequence[MergedIndex]") -> None:
-        """At once: the first who writes here need not be refused to learn that there is a base."""
+        """At once: the first writer here need not be refused to learn that there is a base."""
         keyspace = self._lake.store.keyspace
-        with suppress(TenureError):  # what was published is published
+        with suppress(TenureError):  # the import is published already
             for each in merged:
                 self._lake.bases.newer(keyspace.head(each.base.table, each.base.index), None)
 

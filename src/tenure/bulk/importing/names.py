@@ -1,10 +1,10 @@
-"""What tasks need of an import only if something is wrong: kept in the lake, and not in each of them.
+"""Data that tasks of an import need only for errors: stored in the lake, and not in each task.
 
     names      of the input's files, for errors
-    refused    rows, by where they come from, that are to be passed over
+    refused    rows, by their origin, that are to be skipped
 
 Walk: `importing.second_pass` calls `write_names` first, and `write_refused` before it starts over; kernels
-that found a fault call `where`, those that may pass over rows `read_refused`.
+that found a fault call `where`, those that may skip rows `read_refused`.
 """
 
 import json
@@ -29,13 +29,13 @@ def write_refused(files: Files, name: str, refused: Iterable[Origin]) -> None:
 
 
 def read_refused(files: Files, name: str) -> set[Origin]:
-    """None at all without a file."""
+    """The refused rows; none without a file."""
     if not name:
         return set()
     return {(source, line) for source, line in json.loads(files.read(name, bytes_max=NAMES_BYTES_MAX))}
 
 
 def where(files: Files, name: str, row: Rows) -> str:
-    """Where the first row of a table comes from."""
+    """The origin of the first row of a table."""
     shown = json.loads(files.read(name, bytes_max=NAMES_BYTES_MAX))
     return f'file "{shown[row.column(SOURCE)[0].as_py()]}", line {row.column(LINE)[0].as_py()}'

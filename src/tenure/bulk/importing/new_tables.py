@@ -1,15 +1,15 @@
-"""The tables that a dump makes, with all that belongs to them: nowhere but in the job until it is done.
+"""The tables that a dump creates, with their objects: they exist only in the job until it is done.
 
-    the job's payload ──► rows go into spans of ids that nobody has ──► one commit: descriptors, names,
+    the job's payload ──► rows go into spans of unused ids ──► one commit: descriptors, names,
                                                                         bases, values of sequences
 
-So there is nothing to take back if it fails, and nobody ever sees a part of it. Names are looked at when the
-statement is run, and once more in that commit.
+So there is nothing to revert if it fails, and nobody ever sees a part of it. Names are checked when the
+statement runs, and once more in that commit.
 
-Invariant (dump-whole): of a dump all is there or nothing.
+Invariant (dump-whole): either all of a dump is there, or nothing.
 
-Walk: `importing.job` calls `NewTables` for a payload that makes something; tables that exist are taken
-offline instead.
+Walk: `importing.job` makes `NewTables` for a payload that creates objects; existing tables are taken offline
+instead.
 """
 
 from tenure.base.errors import UndefinedSchema
@@ -34,7 +34,7 @@ class NewTables:
         self._values = payload.values
 
     def prepare(self) -> Snapshot:
-        """Returns the store as of a time at which nobody writes the tables, as at any other."""
+        """Returns the store as of now: nobody writes the tables at any time."""
         return self._lake.store.snapshot()
 
     def version(self, snapshot: Snapshot, table: int) -> TableVersion:
@@ -46,13 +46,13 @@ class NewTables:
         return self._made.get(id)
 
     def settled(self) -> Settled:
-        """What `bring_back` needs; waits if it must."""
+        """The proof for `bring_back`; waits if it must."""
         self._check_places()
         waiter = LeaseWaiter(self._run.job.created_at, check=self._run.check)
         return self._publisher.settle(self._publisher.affected(self._made.values()), waiter)
 
     def _check_places(self) -> None:
-        """Raises UndefinedSchema if a schema has gone that was there when the statement was run."""
+        """Raises UndefinedSchema if a schema was dropped since the statement ran."""
         snapshot = self._lake.store.snapshot()
         for each in self._made.values():
             parent = getattr(each, "schema", getattr(each, "database", 0))
@@ -69,4 +69,4 @@ class NewTables:
             sequences.begin(txn, each.sequence, each.value, is_called=each.is_called)
 
     def give_up(self) -> None:
-        """There is nothing that it would have to take back."""
+        """There is nothing to revert."""

@@ -1,4 +1,4 @@
-"""What the two passes of an import share: of the whole run, and of each table.
+"""The common part of an import's two passes: for the whole run, and for each table.
 
 Walk: `importing.job` makes a `Pass` for its run -> `FirstPass`, `SecondPass`.
 """
@@ -21,11 +21,11 @@ from tenure.storage.locations import Locations
 from tenure.table.rows import Layout
 
 READING, MERGING, REFERRING = (0.0, 0.6), (0.6, 0.9), (0.9, 0.95)
-"""How far each phase takes the job."""
+"""The job's fraction at the end of each phase."""
 
 
 class ImportTable(NamedTuple):
-    """A table of the import, as of the time it is offline."""
+    """A table of the import, as of the time it went offline."""
 
     input: TableInput
     version: TableVersion
@@ -43,7 +43,7 @@ class Pass(NamedTuple):
     phases: Phases
 
     def scratch(self, what: str) -> str:
-        """A new name for a file that nobody publishes."""
+        """A new name for a file that is never published."""
         attempt = attempt_name(label(self.run), self.lake.store.env)
         return f"{self.lake.place.tenant}/scratch/{attempt}-{what}"
 
@@ -53,5 +53,5 @@ class Pass(NamedTuple):
 
     def tolerated(self, table: ImportTable) -> int:
         """How many rows may be refused for their keys."""
-        # Several rows of an INSERT may stand on one line, which then does not tell them apart.
+        # Several rows of an INSERT may be on one line, which then does not identify them.
         return 0 if table.input.format == INSERTS else self.payload.bad_rows_max

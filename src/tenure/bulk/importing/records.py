@@ -1,4 +1,4 @@
-"""What is stored of an import: what to read into which table, and what came of it.
+"""The stored records of an import: what to read into which table, and the result.
 
 Walk: `sql.statements.jobs.importing` makes an `ImportPayload`; `importing.job` reads it, and saves an
 `ImportProgress`.
@@ -25,34 +25,34 @@ class CsvOptions(Record, frozen=True):
 
 
 class DumpRange(Record, frozen=True):
-    """A part of a dump that has rows: from which byte to below which, of what it decompresses to."""
+    """A part of a dump that has rows: a range of bytes of the decompressed file."""
 
     start: int
     end: int
     line: int
-    """On which it starts."""
+    """The line on which it starts."""
 
 
 class TableInput(Record, frozen=True):
     table: int
     columns: tuple[int, ...]
-    """Which are read, by id; of a CSV file in the order of its fields."""
+    """The columns that are read, by id; for a CSV file in the order of its fields."""
     locations: tuple[str, ...]
-    """As they were written, and resolved anew by every run; in a job's record those with keys are sealed."""
+    """As written, and resolved anew by every run; in a job's record those with keys are sealed."""
     format: str
     csv: CsvOptions = CsvOptions()
     ranges: tuple[DumpRange, ...] = ()
-    """Of a dump: where its rows are."""
+    """For a dump: the ranges of its rows."""
     generated: tuple[int, ...] = ()
-    """Of INSERT statements: the places in a row that are not read."""
+    """For INSERT statements: the positions in a row that are not read."""
     bytes: int = 0
-    """Of a dump: how long the file was when it was looked through."""
+    """For a dump: the size of the file when it was scanned."""
     is_compressed: bool = False
-    """Of a dump: whether ranges are of what it decompresses to."""
+    """For a dump: whether ranges are of the decompressed file."""
 
 
 class SequenceValue(Record, frozen=True):
-    """What setval() says of a sequence."""
+    """The arguments of setval() for a sequence."""
 
     sequence: int
     value: int
@@ -67,14 +67,14 @@ class ImportPayload(Record, frozen=True):
     user: str = ""
     database: str = ""
     now_micros: int = 0
-    """When the statement began: what now() is in a default."""
+    """When the statement began: the value of now() in a default."""
     zone: str = "UTC"
     made: tuple[AnyDescriptor, ...] = ()
-    """Of a dump: all that it makes, its tables among it; published with the rows."""
+    """For a dump: all descriptors that it creates; published with the rows."""
     values: tuple[SequenceValue, ...] = ()
 
     def with_locations(self, change: Callable[[str], str]) -> "ImportPayload":
-        """For sealing them, and for what undoes it."""
+        """For sealing and unsealing them."""
         tables = tuple(replace(each, locations=tuple(map(change, each.locations))) for each in self.tables)
         return replace(self, tables=tables, rejects=change(self.rejects))
 

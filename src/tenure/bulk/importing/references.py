@@ -1,11 +1,11 @@
-"""Foreign keys of an import: every key that a row refers to is there.
+"""Foreign keys of an import: checks that every referenced key exists.
 
     runs of the foreign key, each key once ──► a range per task ──► those not in the target's index,
                                                                     nor among this import's rows ──► error
 
 The target is read as of a time at which the table is offline already. From then on nobody deletes a row that
-the table's rows may refer to (see `catalog.changes.offline_tables`), so what was found there stays true until
-the commit.
+the table's rows may refer to (see `catalog.changes.offline_tables`), so the result stays true until the
+commit.
 
 Walk: `importing.first_pass` calls `references_of`, `importing.second_pass` `tasks_of`, whose tasks run
 `check_references` as a kernel.
@@ -55,16 +55,16 @@ class ReferenceTask(NamedTuple):
     hi: bytes | None
     runs: tuple[SortedRun, ...]
     own: tuple[SortedRun, ...]
-    """What the import itself brings to the target's index."""
+    """The import's own runs for the target's index."""
     names: str
     """The file with the names of the input's files, for an error."""
     refused: str
-    """The file with rows to pass over; empty: there are none."""
+    """The file with rows to skip; empty: there are none."""
     bad_rows_max: int
 
 
 class MissingKey(NamedTuple):
-    """A key that some rows refer to, and nothing has."""
+    """A referenced key that does not exist."""
 
     key: bytes
     said: str
@@ -133,7 +133,7 @@ def tasks_of(
 
 
 def check_references(task: ReferenceTask, attempt: Attempt) -> tuple[MissingKey, ...]:
-    """The kernel: keys that are not there. Raises ForeignKeyViolation for the first if none is tolerated."""
+    """The kernel: missing keys. Raises ForeignKeyViolation for the first if none is tolerated."""
     place = opened(task.place)
     referring = read_runs(place.lake, task.runs, task.lo, task.hi)
     if referring is None:
@@ -146,7 +146,7 @@ def check_references(task: ReferenceTask, attempt: Attempt) -> tuple[MissingKey,
     layout = layout_of(place, task.version)
     if not task.bad_rows_max:
         raise _broken(layout, task, missing, where(place.lake, task.names, missing))
-    # Rows that refer to them may have been refused already: of so many keys, the others are too many.
+    # Rows that refer to them may have been refused already: with so many keys, the others are too many.
     keys = pc.unique(missing.column(KEY)).to_pylist()[: 2 * task.bad_rows_max + 2]
     return tuple(
         MissingKey(key, f"{_message(layout, task)}: {_not_present(layout, task, key)}") for key in keys
@@ -154,8 +154,7 @@ def check_references(task: ReferenceTask, attempt: Attempt) -> tuple[MissingKey,
 
 
 def find_referring(task: FindTask, attempt: Attempt) -> list[tuple[Origin, str]]:
-    """The kernel: rows of a run that refer to a missing key; no more than it takes to see that they are too
-    many."""
+    """The kernel: rows of a run that refer to a missing key; only as many as show that they are too many."""
     place = opened(task.place)
     rows = without(read_runs(place.lake, [task.run], b"", None), read_refused(place.lake, task.refused))
     parts = task.reference.parts
@@ -185,7 +184,7 @@ def _meets(file: File, task: ReferenceTask) -> bool:
 
 
 def _in_file(place: Opened, file: File, sought: Keys) -> Keys:
-    """The keys of a file, of those groups that have one that is sought."""
+    """The keys of a file, from the groups that may have one of those searched for."""
     known = place.checked.footer(file)
     ends = [*known.firsts[1:], file.last + b"\0"]
     groups = [
@@ -199,7 +198,7 @@ def _in_file(place: Opened, file: File, sought: Keys) -> Keys:
 
 
 def _in_store(place: Opened, task: ReferenceTask) -> tuple[Keys, Bools]:
-    """Keys that the delta has, and those that it has removed."""
+    """Keys that the delta has added, and those that it has removed."""
     keyspace = place.store.keyspace
     head = keyspace.head(task.manifest.table, task.manifest.index)
     hi = keyspace.head_span(head).hi if task.hi is None else head + task.hi

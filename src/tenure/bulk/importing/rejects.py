@@ -1,4 +1,4 @@
-"""Rows that cannot be taken: tolerated up to a number, and then listed in what the import fails with.
+"""Refused rows: tolerated up to a number, and then listed in the import's error.
 
 Walk: `importing.sorting` raises `too_many` for its own rejects, the passes for those of all tasks, which
 `importing.job` writes to the location that the statement named, by a `RejectsFile`.
@@ -31,7 +31,7 @@ def too_many(rejects: Sequence[Reject], tolerated: int) -> RowsRefused:
 
 
 def reject_of(origin: Origin, refused: Refused, files: Sequence[str]) -> Reject:
-    """A row that could be read, and is refused for its key."""
+    """A row that could be parsed, and is refused for its key."""
     said = refused.said
     if refused.sqlstate == UniqueViolation.sqlstate:
         source = refused.by
@@ -45,7 +45,9 @@ def where(reject: Reject) -> str:
 
 
 class RejectsFile:
-    """Of one import, at the location that its statement names; at none nothing is written."""
+    """The rejects of one import, at the location that its statement names; without a location nothing is
+    written.
+    """
 
     def __init__(self, locations: Locations, location: str, job: int) -> None:
         self._locations = locations
@@ -54,7 +56,7 @@ class RejectsFile:
 
     @contextmanager
     def written(self, rejects: Sequence[Reject], is_given_up: Callable[[], bool]) -> Iterator[None]:
-        """The file is there before the rows are; it goes if they turn out not to come."""
+        """The file exists before the rows do; it is deleted if the rows are not published."""
         try:
             if rejects and self._location:
                 self._write(rejects)
@@ -67,7 +69,7 @@ class RejectsFile:
     def _write(self, rejects: Sequence[Reject]) -> None:
         try:
             location = self._locations.resolve(self._location)
-            location.delete([self._name])  # of a former run of this very job
+            location.delete([self._name])  # of an earlier run of this very job
             with location.create(self._name) as output:
                 _write(output, rejects)
         except FileExists:
@@ -76,7 +78,7 @@ class RejectsFile:
             raise InputFailed(error) from error
 
     def delete(self) -> None:
-        """An import that failed is not held up by a location that is gone."""
+        """A failed import does not wait for a location that is gone."""
         if not self._location:
             return
         try:

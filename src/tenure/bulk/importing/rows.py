@@ -1,9 +1,9 @@
-"""Batches as read become whole rows: every column has its value, and every row obeys its table.
+"""Batches become complete rows: every column has its value, and every row satisfies its table.
 
     given columns ──► defaults ──► generated columns ──► NOT NULL, CHECK ──► rows, and those refused
 
-As `table.write` does it for one row, in the same order and with the same words; here a column at a time
-wherever that can be. A row that is refused is left out, with the reason.
+As `table.write` does it for one row, in the same order and with the same messages; here a column at a time
+where possible. A refused row is left out, with the reason.
 
 Walk: `importing.sorting` makes a `RowCompleter` per split and calls `complete` for each batch.
 """
@@ -33,15 +33,15 @@ from tenure.table.rows import Layout
 
 
 class RowBatch(NamedTuple):
-    """Rows by column id, typed as `table.arrow` types them."""
+    """Rows by column id, in the types of `table.arrow`."""
 
     columns: dict[int, Any]
     rest: dict[int, dict[int, Any]]
-    """By row, and by column id, packed: what the columns cannot hold."""
+    """By row and column id, packed: values that the columns cannot represent."""
     lines: Any
 
     def rest_array(self) -> Column:
-        """Of Arrow's type for nothing, which takes no space, if there is none."""
+        """Of Arrow's null type, which takes no space, if there is none."""
         rows = len(self.lines)
         if not self.rest:
             return pa.nulls(rows)
@@ -64,7 +64,7 @@ class RowBatch(NamedTuple):
         return mask
 
     def values(self, kepts: Sequence[CompiledColumn], rows: Sequence[int]) -> list[dict[int, Datum]]:
-        """Some columns of some rows, as expressions take them."""
+        """Some columns of some rows, for evaluating expressions."""
         made: list[dict[int, Datum]] = [{} for _ in rows]
         places = pa.array(rows, pa.int64())
         for kept in kepts:
@@ -85,7 +85,7 @@ class RowCompleter:
         self._generated = [kept for kept in self._columns.values() if kept.generated is not None]
 
     def complete(self, read: ReadBatch, file: str) -> tuple[RowBatch, list[Reject]]:
-        """The rows of a batch that can be taken, and those that cannot."""
+        """The accepted rows of a batch, and the refused ones."""
         batch = self._filled(read)
         rejects = list(read.rejects)
         for find in (self._generate, self._nulls, self._checks):
@@ -146,7 +146,7 @@ class RowCompleter:
                 rejects.append(Reject(file, line, kept.name, str(error), error.sqlstate, ""))
             return None
 
-    # ── every row obeys ────────────────────────────────────────────────────────────────────────
+    # ── every row satisfies its table ───────────────────────────────────────────────────────
 
     def _nulls(self, batch: RowBatch, file: str) -> tuple[Bools, list[Reject]]:
         is_bad = np.zeros(len(batch.lines), bool)
@@ -183,7 +183,7 @@ class RowCompleter:
     def _one_by_one(
         self, batch: RowBatch, file: str, evaluate: Evaluate, is_bad: Bools, rejects: list[Reject]
     ) -> Column:
-        """A condition that fails with some rows, such as by a division by zero: those are refused for it."""
+        """A condition that raises for some rows, such as by a division by zero: those are refused for it."""
         made: list[Any] = []
         rows = batch.values(list(self._columns.values()), range(len(batch.lines)))
         for row, values in enumerate(rows):
@@ -233,7 +233,7 @@ def holds(
 
 
 def rest_of(table: Rows, name: str = REST) -> dict[int, dict[int, Packed]]:
-    """What the columns of rows could not hold, by row and column id."""
+    """The values that the columns of rows could not represent, by row and column id."""
     if name not in table.schema.names or table.column(name).null_count == len(table):
         return {}
     found = table.column(name).to_pylist()

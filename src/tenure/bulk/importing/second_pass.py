@@ -1,6 +1,6 @@
 """The second pass of an import: runs become files of each index, and foreign keys are checked.
 
-Rows that turn out bad only here, since another has their key or they refer to nothing, are refused if the
+Rows that turn out bad only here, because of duplicate keys or missing references, are refused if the
 statement tolerates them; and the pass starts over without them.
 
 Walk: `importing.job` -> `SecondPass.run` -> `pipeline.merge.merge` for the indexes of each table ->
@@ -28,7 +28,7 @@ from tenure.table.lake.manifests import Manifest, no_base
 
 
 class SecondPass:
-    """Adds to `rejects` what it refuses."""
+    """Adds refused rows to `rejects`."""
 
     def __init__(self, common: Pass, input: SurveyedInput, rejects: list[Reject]) -> None:
         self._common = common
@@ -99,7 +99,7 @@ class SecondPass:
     # ── foreign keys ───────────────────────────────────────────────────────────────────────────
 
     def _dangling(self) -> dict[Origin, Refused]:
-        """Rows that refer to nothing, if some are tolerated."""
+        """Rows with missing references, if some are tolerated."""
         bad: dict[Origin, Refused] = {}
         for table, results, number in self._each():
             part = part_of(REFERRING, number, len(self._input.tables))
@@ -119,7 +119,7 @@ class SecondPass:
     def _reference_tasks(
         self, table: ImportTable, results: Sequence[SortedSplits]
     ) -> Iterator[ReferenceTask]:
-        """As of now: nothing of what was there when the table went offline can have been deleted."""
+        """As of now: no row that existed when the table went offline can have been deleted."""
         snapshot = self._lake.store.snapshot()
         for reference in table.references:
             target, index = reference.target.id, reference.target_index
@@ -144,7 +144,7 @@ class SecondPass:
         reference: SortedReference,
         missing: list[MissingKey],
     ) -> dict[Origin, Refused]:
-        """All rows that refer to these keys: of each the first pass kept only one."""
+        """All rows that refer to these keys: the first pass kept only one for each key."""
         tolerated = self._common.tolerated(table)
         tasks = [
             FindTask(self._lake.place, reference, run, tuple(missing), self._refused, tolerated)

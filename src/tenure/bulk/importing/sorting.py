@@ -2,9 +2,9 @@
 
     split ──► batches ──► whole rows (`importing.rows`) ──► keys ──► sorted ──► runs
 
-Rows gather until they are as many as a task may hold; then they are sorted and written, and the next gather.
-Where numbers have the order of the keys (`key_arrays.number_column`), keys are made of what is sorted.
-Each row is followed by where it comes from, until it is known that its keys are its own.
+Rows are gathered until they are as many as a task may hold; then they are sorted and written, and the next
+are gathered. Where numbers have the order of the keys (`key_arrays.number_column`), keys are made from the
+sorted numbers. Each row carries its origin, until its keys are proved unique.
 
     run of the primary index     key · columns · rest · source · line
     run of another index         key · primary key (of a unique one) · source · line
@@ -62,15 +62,15 @@ CHUNK_BYTES = 48 << 20
 """Rows of so many bytes are sorted at a time; sorting holds them about three times."""
 
 FIXED_BYTES_MAX = 64
-"""More than a key takes of a value of fixed size: a decimal of 38 digits is the largest."""
+"""More bytes than a key needs for any value of fixed size: a decimal of 38 digits is the largest."""
 
 
 class SortedReference(NamedTuple):
-    """A foreign key, and which unique index of its target has the keys that it needs."""
+    """A foreign key, and the unique index of its target that has the referenced keys."""
 
     constraint: ForeignKey
     parts: tuple[KeyColumn, ...]
-    """Of the referring table, in the order of that index."""
+    """The columns of the referring table, in the order of that index."""
     target: Table
     target_index: int
 
@@ -83,7 +83,7 @@ class SortTask(NamedTuple):
     references: tuple[SortedReference, ...]
     sequences: tuple[SequenceDescriptor, ...]
     first_row: int
-    """What row ids of this task begin with."""
+    """The prefix of this task's row ids."""
     bad_rows_max: int
 
 
@@ -152,7 +152,9 @@ def _row_completer(place: Opened, task: SortTask, layout: Layout) -> RowComplete
 def _with_short_keys(
     layout: Layout, batch: RowBatch, file: str, rows: RowCompleter
 ) -> tuple[RowBatch, list[Reject]]:
-    """Without rows that an index cannot hold. Only long values make long keys, so most are not looked at."""
+    """Without rows whose keys are too long for an index. Only long values make long keys, so most are not
+    checked.
+    """
     is_bad = np.zeros(len(batch.lines), bool)
     rejects: list[Reject] = []
     for index in layout.indexes.values():
@@ -178,10 +180,10 @@ def _may_be_long(layout: Layout, index: CompiledIndex, batch: RowBatch) -> bool:
 
 
 def _longest(kind: Type, column: Column) -> int:
-    """How many bytes of a key a column's values take at most."""
+    """The most bytes of a key that a column's values take."""
     if not pa.types.is_string(column.type) and not pa.types.is_binary(column.type):
         return FIXED_BYTES_MAX
-    # A zero byte of a text takes two; of what is opaque, each packed byte may be an element.
+    # A zero byte of a text takes two; in an opaque value, each packed byte may be an element.
     grows = 16 if is_opaque(kind) else 2
     return FIXED_BYTES_MAX + grows * (pc.max(pc.binary_length(column)).as_py() or 0)
 
@@ -233,7 +235,7 @@ class _Chunks:
         if index.is_primary:
             columns = {name_of(id): column for id, column in sorted(batch.columns.items())}
             rows = pa.table({**columns, REST: batch.rest_array(), **_origin(batch, source)})
-            # Of sorted numbers keys are made faster, and need not be sorted.
+            # Keys of sorted numbers are made faster, and need not be sorted.
             return rows if number_column(index) is not None else _with_keys(index, rows)
         batch = within_index(self._layout, index, batch, self._context)
         return pa.table({**entries_of(self._layout, index, batch), **_origin(batch, source)})
@@ -265,7 +267,7 @@ def _with_keys(index: CompiledIndex, rows: Rows) -> Rows:
 
 
 def within_index(layout: Layout, index: CompiledIndex, batch: RowBatch, context: Context) -> RowBatch:
-    """The rows that an index has entries of: those that its predicate holds for."""
+    """The rows that have entries in an index: those for which its predicate holds."""
     if index.index.predicate is None or index.predicate is None:
         return batch
     is_within = holds(batch, index.index.predicate, index.predicate, layout.columns, context)
@@ -273,7 +275,7 @@ def within_index(layout: Layout, index: CompiledIndex, batch: RowBatch, context:
 
 
 def entries_of(layout: Layout, index: CompiledIndex, batch: RowBatch) -> dict[str, Column]:
-    """What a secondary index has of rows: keys, and of a unique one where the rows are."""
+    """The entries of rows in a secondary index: keys, and primary keys for a unique one."""
     rest = batch.rest_array() if batch.rest else None
     primary = key_columns(layout.indexes[index.primary])
     made = entry_arrays(key_columns(index), primary, batch.columns, rest, is_unique=index.is_unique)
@@ -296,7 +298,7 @@ def _of_reference(reference: SortedReference, batch: RowBatch, source: int) -> R
     rest = batch.rest_array() if batch.rest else None
     keys = key_array(reference.parts, batch.columns, rest)
     rows = pa.table({KEY: keys, **_origin(batch, source)})
-    # Many rows refer to few: only the first of each key goes on.
+    # Many rows refer to few keys: only the first of each key goes on.
     return _distinct(in_order(rows))
 
 

@@ -1,12 +1,12 @@
-"""Simple conditions over whole columns: what CHECK constraints and index predicates mostly are.
+"""Simple conditions over whole columns, as most CHECK constraints and index predicates are.
 
     price > 0 AND state IN ('new', 'paid')     compared by Arrow, a batch at a time
     all else                                   compiled, row by row
 
-Only comparisons whose outcome in Arrow is certain to be PostgreSQL's are here: of whole numbers, dates,
-times, texts, uuids, booleans, and numbers of fixed scale. Floats are not, for their NaNs.
+Only comparisons whose result in Arrow is certain to be PostgreSQL's are here: of whole numbers, dates, times,
+texts, uuids, booleans, and numbers of fixed scale. Floats are excluded because of NaN.
 
-Invariant (vectors-exact): a condition that is answered here is answered as its compiled form would.
+Invariant (vectors-exact): a condition that is evaluated here has the result of its compiled form.
 
 Walk: `importing.rows` asks `truths` for each condition and batch.
 """
@@ -37,13 +37,13 @@ Value: TypeAlias = pa.Array | pa.Scalar
 
 _INTS = ("int2", "int4", "int8")
 _SAME = ("text", "bytea", "uuid", "time", "date", "timestamp", "timestamptz", "numeric", "bool")
-"""Families that are compared as they stand with their own kind."""
+"""Families whose values are compared directly with their own kind."""
 
 _LENGTHS = ("length(text)", "char_length(text)", "character_length(text)")
 
 
 class NotSimple(Exception):
-    """The condition has something that is not here."""
+    """The condition has a node that is not supported here."""
 
 
 def truths(tree: Node, columns: Mapping[int, Column], rows: int) -> Column | None:
@@ -98,7 +98,7 @@ def _constant(tree: Const) -> Value:
 
 
 def _widened(tree: Cast, columns: Mapping[int, Column]) -> Value:
-    """A whole number as a larger one, and a text that keeps its length, are what they were."""
+    """A whole number as a larger one, and a text that keeps its length, are unchanged."""
     inner = _value(tree.operand, columns)
     if tree.type in (TypeRef("int4"), TypeRef("int8")) and pa.types.is_integer(inner.type):
         return inner.cast(pa.int32() if tree.type.name == "int4" else pa.int64())

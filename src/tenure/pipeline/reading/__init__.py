@@ -1,4 +1,4 @@
-"""Files that users give, as typed batches of rows: CSV, NDJSON and Parquet.
+"""Users' files as typed batches of rows: CSV, NDJSON and Parquet.
 
 Walk: the import's driver calls `pieces`, `survey` (a kernel) and `read_tasks`; its kernel calls `read`.
 """

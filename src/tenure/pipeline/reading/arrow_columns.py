@@ -1,4 +1,4 @@
-"""Columns that have types already, in Arrow's sense, as columns of a table's.
+"""Columns that have Arrow types already, converted to a table's columns.
 
     the file has                  the column may be
     whole numbers                 whole numbers, numeric, floats
@@ -11,9 +11,9 @@
     times of day                  time
     timestamps without, with zone timestamp, timestamptz
 
-What the column cannot hold is a fault of its row. What is finer than microseconds is rounded.
+A value that the column cannot represent is a fault of its row. Fractions below microseconds are rounded.
 
-Walk: `reading.parquet_rows` asks `is_taken` for each column of a file, then `converted` per batch.
+Walk: `reading.parquet_rows` calls `is_taken` for each column of a file, then `converted` per batch.
 """
 
 from datetime import tzinfo
@@ -36,7 +36,7 @@ _NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
 
 
 def is_taken(kind: Type, given: pa.DataType) -> bool:
-    """Whether a column of the type can be read from what is of the Arrow type `given`."""
+    """Whether a column of the type can be read from a column of the Arrow type `given`."""
     given = _plain(given)
     if pa.types.is_string(given) or pa.types.is_null(given):
         return True
@@ -67,7 +67,7 @@ def _families(given: pa.DataType) -> tuple[str, ...]:
 
 
 def _plain(given: Column) -> Column:
-    """The type without what is only another way to store it."""
+    """The column in its logical type: decoded from dictionaries and other storage variants."""
     is_ = pa.types
     if isinstance(given, pa.BaseExtensionType):
         return _plain(given.storage_type)
@@ -124,7 +124,7 @@ def _date(given: Column) -> Converted:
 
 
 def _time(kind: Type, given: Column) -> Converted:
-    """Counted in microseconds, halves rounded up; then as if it had been read from text."""
+    """In microseconds, halves rounded up; then as if it had been read from text."""
     nanos = _NANOS[given.type.unit]
     counts = given.view(pa.int32() if given.type.bit_width == 32 else pa.int64()).cast(pa.int64())
     values = pc.fill_null(counts, 0).to_numpy()

@@ -1,6 +1,7 @@
-"""Texts by column become a batch: typed columns, without the rows in which something is wrong.
+"""Texts by column become a batch: typed columns, without the faulty rows.
 
-Walk: `reading.csv_rows` and `reading.ndjson_rows` call `Batches.from_texts`; `reading.convert` does a column.
+Walk: `reading.csv_rows` and `reading.ndjson_rows` call `Batches.from_texts`; `reading.convert` converts a
+column.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from tenure.table.packing import pack
 
 
 class Refusal(NamedTuple):
-    """A record that is no row: found before its fields were looked at, or in one of them."""
+    """A record that is no row: found before its fields were parsed, or in one of them."""
 
     line: int
     column: str
@@ -26,7 +27,7 @@ class Refusal(NamedTuple):
 
 
 class Batches:
-    """Counts the rows and rejects of a task, and keeps to what it may have of them."""
+    """Counts the rows and rejects of a task, and enforces its limits."""
 
     def __init__(self, task: ReadTask) -> None:
         self._task = task
@@ -40,7 +41,9 @@ class Batches:
         raw: Callable[[int], bytes],
         found: Sequence[Refusal] = (),
     ) -> ReadBatch:
-        """Of columns of text in the order of the targets; `raw` gives a row's record, for a reject."""
+        """Makes a batch of text columns in the order of the targets; `raw` returns a row's record, for a
+        reject.
+        """
         zone = self._task.zone
         columns = [
             convert(target.type, column, zone)
@@ -80,7 +83,7 @@ class Batches:
             raise BadInput(reason, file=self._task.input.name, sqlstate="54000")
 
     def _taken(self, refusals: list[Refusal]) -> list[Reject]:
-        """In the order of their lines. Raises BadInput with the first that is too much."""
+        """In the order of their lines. Raises BadInput for the first one beyond the limit."""
         task = self._task
         rejects = [
             Reject(

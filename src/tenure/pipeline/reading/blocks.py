@@ -1,12 +1,12 @@
-"""Blocks of whole records, and where in them each record ends and on which line it starts.
+"""Blocks of whole records, with the end and the line number of each record.
 
-A record ends with a line, unless a quote is open there. As in PostgreSQL, a quote opens and closes
-wherever it stands, and the escape counts only inside: so, where escape and quote are the same sign, a
-place is inside exactly if the number of quotes before it is odd.
+A record ends with a line, unless a quote is open there. As in PostgreSQL, a quote opens and closes at any
+position, and the escape counts only inside: so, where escape and quote are the same character, a position is
+inside exactly if the number of quotes before it is odd.
 
 Lines end as the first one does: with LF, CR LF, or CR.
 
-Walk: `reading.csv_rows` and `reading.ndjson_rows` read what `blocks` gives; `reading.splits` asks `marks`.
+Walk: `reading.csv_rows` and `reading.ndjson_rows` read `blocks`; `reading.splits` calls `marks`.
 """
 
 import re
@@ -22,16 +22,16 @@ from tenure.pipeline.reading.tasks import MiB
 from tenure.table.arrays import Bools, Int64s
 
 BLOCK_BYTES = 4 * MiB
-"""Read at a time: large enough for whole arrays to pay, small enough for ten copies of it."""
+"""Bytes read at a time: large enough for array operations to pay, small enough for ten copies."""
 
 
 class Signs(NamedTuple):
-    """What is to be known about a file to find its records."""
+    """The characters by which a file's records are found."""
 
     newline: bytes = b"\n"
     """The last byte of a line's end."""
     quote: bytes = b""
-    """Nothing: newlines are never quoted."""
+    """Empty: newlines are never quoted."""
     escape: bytes = b""
 
 
@@ -43,7 +43,7 @@ class RecordBlock:
         self.signs = signs
         self.line = line
         self.at = at
-        """Where in the stream it starts."""
+        """Its position in the stream."""
 
     @cached_property
     def newlines(self) -> int:
@@ -120,7 +120,7 @@ def blocks(
 
 
 def _end_of_records(data: bytes, signs: Signs) -> int:
-    """Behind the last newline that ends a record; 0 if there is none."""
+    """The position after the last newline that ends a record; 0 if there is none."""
     if not signs.quote or signs.quote not in data:
         return data.rfind(signs.newline) + 1
     places = marks(data, signs.newline)
@@ -133,12 +133,12 @@ def marks(data: bytes, sign: bytes) -> Int64s:
 
 
 def count(data: bytes, sign: bytes) -> int:
-    """As `bytes.count` does, three times as fast where a sign comes often."""
+    """As `bytes.count`, three times as fast where a character is frequent."""
     return int(np.count_nonzero(np.frombuffer(data, np.uint8) == sign[0]))
 
 
 def inside(data: bytes, signs: Signs, places: Int64s) -> Bools:
-    """Which of these places, in their order, lie between quotes."""
+    """Which of these positions, in their order, lie between quotes."""
     if not signs.quote or signs.quote not in data:
         return np.zeros(len(places), bool)
     if signs.escape != signs.quote and signs.escape in data:
@@ -150,7 +150,7 @@ def inside(data: bytes, signs: Signs, places: Int64s) -> Bools:
 
 
 def _edges(data: bytes, signs: Signs) -> list[int]:
-    """The quotes that open and close, where an escape is a sign of its own."""
+    """The quotes that open and close, where the escape is a character of its own."""
     quote, escape = re.escape(signs.quote), re.escape(signs.escape)
     run = re.compile(b"%b(?:[^%b%b]|%b.)*+%b?+(%b)?" % (quote, quote, escape, escape, escape, quote), re.S)
     edges: list[int] = []
@@ -162,7 +162,7 @@ def _edges(data: bytes, signs: Signs) -> list[int]:
 
 
 def line_ending(data: bytes, signs: Signs, *, is_all: bool) -> bytes:
-    """How the first line ends: LF, CR LF or CR; nothing if that cannot be seen yet."""
+    """The first line's ending: LF, CR LF or CR; empty if that cannot be seen yet."""
     places = np.sort(np.concatenate([marks(data, b"\n"), marks(data, b"\r")]))
     outside = places[~inside(data, signs, places)]
     if not len(outside):

@@ -4,12 +4,12 @@
                │
                └ refused ──▶ one by one     through the type: odd spellings, and what is wrong
 
-A quick way never decides that a text is wrong: it refuses what it does not know, and the type says.
+A quick path never decides that a text is wrong: it refuses unknown spellings, and the type decides.
 
-Invariant (convert-exact): what an array is converted to is what its texts give one by one.
+Invariant (convert-exact): an array is converted to the values that its texts give one by one.
 
-Walk: `reading.batches` calls `convert` per column; `reading.quick_numbers`, `quick_times` and
-`quick_texts` are the quick ways.
+Walk: `reading.batches` calls `convert` per column; `reading.quick_numbers`, `quick_times` and `quick_texts`
+are the quick paths.
 """
 
 from collections.abc import Callable
@@ -30,11 +30,11 @@ from tenure.table.arrays import Bools, Column
 from tenure.table.arrow import array, arrow_type, is_decimal, is_opaque
 
 REASON_LENGTH_MAX = 1024
-"""Characters of a message: it may show the text, which may be long."""
+"""Characters of a message: it may quote the text, which may be long."""
 
 
 class Fault(NamedTuple):
-    """Why a text is no value of its type."""
+    """The reason why a text is no value of its type."""
 
     sqlstate: str
     reason: str
@@ -42,10 +42,10 @@ class Fault(NamedTuple):
 
 class Converted(NamedTuple):
     array: Any
-    """As `table.arrow` types it; NULL too where a row is in `faults` or in `rest`."""
+    """In the type of `table.arrow`; NULL too where a row is in `faults` or in `rest`."""
     faults: dict[int, Fault]
     rest: dict[int, Any]
-    """Packed values by row that their Arrow type cannot hold: NaN of a numeric."""
+    """Packed values by row that their Arrow type cannot represent: NaN of a numeric."""
 
 
 def convert(kind: Type, texts: Column, zone: tzinfo = UTC) -> Converted:

@@ -1,14 +1,14 @@
-r"""COPY's text format as batches: what stands between `COPY ... FROM stdin;` and `\.` in a dump.
+r"""COPY's text format as batches: the lines between `COPY ... FROM stdin;` and `\.` in a dump.
 
     1 <tab> a\nb <tab> \N <newline>       fields between tabs, backslashes before what would be misread
 
-A newline always ends a record, so a block may be cut at any. Arrow's parser cuts fields, as nothing is
-quoted; backslashes are read afterwards, in the fields that have any. What it would get wrong, and what is
-wrong, goes record by record.
+A newline always ends a record, so a block may be cut at any. Arrow's parser splits fields, as nothing is
+quoted; backslashes are decoded afterwards, in the fields that have any. Records that it would misread, and
+faulty ones, are parsed one by one.
 
 Invariant (copy-text): a block's rows and rejects are those of PostgreSQL's COPY ... FROM stdin.
 
-Simplifications: a line's end that a backslash stands before is refused, as pg_dump never writes one.
+Simplifications: a line end after a backslash is refused, as pg_dump never writes one.
 
 Walk: `reading.rows` calls `read_copy`; this calls `reading.blocks` for records and `reading.batches` for
 their values.
@@ -72,7 +72,7 @@ def _fields(block: RecordBlock, targets: Sequence[TargetColumn], limits: FileLim
             try:
                 return Fields([_read(each) for each in columns], None, [])
             except UserError:
-                pass  # of which record, is found below
+                pass  # the faulty record is found below
     return _exact(block, targets, limits)
 
 
@@ -81,14 +81,14 @@ def _fields(block: RecordBlock, targets: Sequence[TargetColumn], limits: FileLim
 
 def _is_for_arrow(data: bytes) -> bool:
     if 0 in data or b"\r" in data or data.startswith((b"\n", b"\xef\xbb\xbf")) or b"\n\n" in data:
-        return False  # an empty line is any number of fields to Arrow
+        return False  # to Arrow an empty line is any number of fields
     if b"\\" in data and not _are_escapes_usual(data):
         return False
     return encoding_fault(data) is None
 
 
 def _are_escapes_usual(data: bytes) -> bool:
-    """Whether no tab or newline may be meant as it is."""
+    """Whether every tab and newline is a separator."""
     return b"\\\t" not in data.replace(b"\\\\", b"") and b"\\\n" not in data.replace(b"\\\\", b"")
 
 
@@ -113,7 +113,7 @@ def _parsed(data: bytes, width: int) -> Sequence[Column] | None:
 
 
 def _read(texts: Column) -> Column:
-    """With backslashes read, in those that have any."""
+    """With backslashes decoded, in texts that have any."""
     escaped = pc.fill_null(pc.match_substring(texts, "\\"), False)
     if not pc.any(escaped).as_py():
         return texts
@@ -121,7 +121,9 @@ def _read(texts: Column) -> Column:
 
 
 def _unescaped(texts: Column) -> Column:
-    """What pg_dump writes is read as whole arrays; NUL, which no text has, keeps the place of a backslash."""
+    """The escapes of pg_dump are decoded as whole arrays; NUL, which no text contains, stands for a backslash
+    meanwhile.
+    """
     read = pc.replace_substring(texts, "\\\\", "\0")
     for sign, meant in _USUAL.items():
         read = pc.replace_substring(read, sign, meant)
@@ -164,7 +166,7 @@ def _record(
         return "", Fault(BAD_COPY, "literal carriage return found in data")
     text = data.decode()
     if text.count("\t") - text.count("\\") >= len(targets):
-        return "", _EXTRA  # of very many fields none is made
+        return "", _EXTRA  # with very many fields none is made
     fields = split_escaped(text, "\t")
     if len(fields) > len(targets):
         return "", _EXTRA

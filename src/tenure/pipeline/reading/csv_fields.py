@@ -1,15 +1,15 @@
-"""The fields of CSV records, exactly as PostgreSQL's COPY cuts them.
+"""The fields of CSV records, split exactly as PostgreSQL's COPY does.
 
     quick   Arrow's parser, for blocks in which it can be seen to do the same
-    exact   record by record, for all others, and to say what is wrong with which
+    exact   record by record, for all others, and to report which record is faulty
 
-Arrow's parser knows a quote only where a field starts, takes CR, LF and CR LF for ends of lines
-alike, and refuses a whole block for one bad record. So a block is for it only if its quotes stand around
-whole fields, its lines end as the file's do, and all bytes are text.
+Arrow's parser recognizes a quote only at the start of a field, treats CR, LF and CR LF alike as line ends,
+and refuses a whole block for one bad record. So it parses a block only if its quotes enclose whole fields,
+its lines end as the file's do, and all bytes are text.
 
 Invariant (csv-as-copy): a file's rows and rejects are those of PostgreSQL's COPY ... (FORMAT csv).
 
-Simplifications: a byte order mark at the start of a file is passed over, which COPY does not.
+Simplifications: a byte order mark at the start of a file is skipped, which COPY does not do.
 
 Walk: `reading.csv_rows` calls `fields` per block.
 """
@@ -36,9 +36,9 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 class Fields(NamedTuple):
     columns: Sequence[Any]
-    """Arrays of text, NULL where the null text stands."""
+    """Arrays of text, NULL for the null text."""
     rows: Any
-    """Which record of the block each row is; None: all of them."""
+    """The number of each row's record in the block; None: all of them."""
     refusals: list[Refusal]
 
 
@@ -131,7 +131,7 @@ def _parsed(data: bytes, format: Csv, width: int) -> Sequence[Column] | None:
 
 
 def _has_empty(block: RecordBlock, format: Csv, ending: bytes, columns: Sequence[Column]) -> bool:
-    """Whether a record is empty, which Arrow takes for any number of fields, or for nothing."""
+    """Whether a record is empty, which Arrow reads as any number of fields, or as nothing."""
     if len(columns[0]) != block.records:
         return True
     if format.null == "" and not columns[0].null_count:
@@ -207,10 +207,10 @@ class _Exact:
         return cut
 
     def _cut(self, text: str) -> tuple[list[str | None], str]:
-        """The fields, and all that stands outside quotes."""
+        """The fields, and all text outside quotes."""
         format, width = self._format, len(self._targets)
         if format.quote not in text:
-            # Of a record with very many fields no more are made than show that there are too many.
+            # Of a record with very many fields only so many are made as show that there are too many.
             if text.count(format.delimiter) > width:
                 return [None] * (width + 1), text
             return [None if each == format.null else each for each in text.split(format.delimiter)], text

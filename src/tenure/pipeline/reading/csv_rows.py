@@ -64,7 +64,7 @@ def signs_of(format: Csv, ending: bytes) -> Signs:
 
 class Start(NamedTuple):
     data: bytes
-    """What was read to see how lines end."""
+    """Bytes that were read to find the line ending."""
     ending: bytes
     passed: int
     """Bytes of a byte order mark, which are not in `data`."""

@@ -1,12 +1,11 @@
-r"""INSERT statements with nothing but constants as batches: what `pg_dump --inserts` writes.
+r"""INSERT statements with constants only, as batches: the output of `pg_dump --inserts`.
 
     INSERT INTO app.t [(a, b)] [OVERRIDING SYSTEM VALUE] VALUES (1, 'it''s'), (2, NULL);
 
-The constants are read as text by the types of their columns, as PostgreSQL reads a quoted constant. What is
-anything else than a constant does not match `STATEMENTS`, so it never gets here.
+The constants are parsed as text by the types of their columns, as PostgreSQL parses a quoted constant. A
+statement with anything but constants does not match `STATEMENTS`, so it never gets here.
 
-Simplifications: a range of statements is held in memory as a whole; the scan of the dump sees to it that they
-are short.
+Simplifications: a range of statements is held in memory as a whole; the scan of the dump keeps ranges short.
 
 Walk: `bulk.dumps.scan` finds statements by `STATEMENTS`; `reading.rows` calls `read_inserts`.
 """
@@ -67,7 +66,7 @@ def read_inserts(task: ReadTask, format: Inserts, open_input: OpenInput) -> Iter
 
 
 def _rows(data: bytes, task: ReadTask) -> Iterator[tuple[int, bytes]]:
-    """Each row as it is written, and the line on which it starts."""
+    """Each row as written, and the line on which it starts."""
     at, counted, line = 0, 0, task.line
     while (at := _end_of(_BLANK.match(data, at))) < len(data):
         head = _VALUES.match(data, at)

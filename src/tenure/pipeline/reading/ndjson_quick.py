@@ -1,9 +1,9 @@
-"""A block of NDJSON at once: each member as the bytes it has in the file, then whole columns as text.
+"""A block of NDJSON at once: each member as its bytes in the file, then whole columns as text.
 
-Only blocks in which nothing is wrong are for this; all others are read line by line, which gives the
-same and can say what is wrong with which line.
+Only blocks without faults are read here; all others are read line by line, with the same result and a report
+of the faulty line.
 
-Walk: `reading.ndjson_rows` asks for `columns` first; it is the only file here that knows msgspec.
+Walk: `reading.ndjson_rows` calls `columns` first; this is the only module here that imports msgspec.
 """
 
 import json
@@ -33,7 +33,7 @@ class QuickReader:
         places = [f"f{place}" for place in range(len(targets))]
         names = {place: target.name for place, target in zip(places, targets, strict=True)}
         self._members = [attrgetter(place) for place in places]
-        # Of names that would have to be escaped in JSON, msgspec makes no members.
+        # msgspec finds no members whose names would be escaped in JSON.
         self._is_able = all(json.dumps(name) == f'"{name}"' for name in names.values())
         if self._is_able:
             row: Any = msgspec.defstruct(

@@ -1,11 +1,11 @@
 """NDJSON files as batches: an object on each line, its members by the names of the columns.
 
-A member becomes text, which is read as from CSV: a string is itself, a number and a boolean as they are
-written, an object or array as JSON. A list for a column of an array type becomes an array literal. For a json
-or jsonb column every member is JSON. A missing member is NULL, as null is.
+A member becomes text, which is parsed as from CSV: a string is itself, a number and a boolean as written, an
+object or array as JSON. A list for a column of an array type becomes an array literal. For a json or jsonb
+column every member is JSON. A missing member is NULL, as null is.
 
-Simplifications: JSON inside a member is written anew, without its spaces; of members with the same
-name the last one counts.
+Simplifications: JSON inside a member is rendered anew, without its spaces; of members with the same name the
+last one counts.
 
 Walk: `reading.rows` calls `read_ndjson`; this calls `reading.blocks` for lines and `reading.batches` for
 values.
@@ -116,7 +116,7 @@ class _Reader:
         return text
 
     def texts(self, record: bytes) -> _Found:
-        """A line's members in the order of the columns; or what is wrong with it, and in which column."""
+        """A line's members in the order of the columns; or its fault, and the column."""
         if len(record) > self._limits.row_bytes_max:
             return "", Fault("54000", f"the row is longer than {self._limits.row_bytes_max} bytes")
         if fault := encoding_fault(record):
@@ -148,7 +148,7 @@ class _Reader:
 
 
 def _depth(record: bytes, enough: int) -> int:
-    """How deep brackets are nested, at most; those in strings count too, if there are that many."""
+    """The greatest nesting depth of brackets; those in strings count too, if there are that many."""
     if record.count(b"[") + record.count(b"{") <= enough:
         return 0
     deepest = depth = 0

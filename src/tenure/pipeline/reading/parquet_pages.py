@@ -1,13 +1,12 @@
-"""How large the pages of a Parquet file become, known before they are read.
+"""The decompressed sizes of a Parquet file's pages, known before they are read.
 
     column chunk    [dictionary page]  page  page ...     each: a header (Thrift, compact), then its bytes
 
-A reader of a page makes room for as many bytes as its header says, at once. The footer has sums of these,
-but the file's writer chose those, too. So the headers are read first, and pages count as all that is
-decompressed does: so many bytes at most, and so many for each that goes in. One page is bounded by itself
-as well.
+A reader of a page allocates as many bytes as its header says, at once. The footer has sums of these, but the
+file's writer chose those, too. So the headers are read first, and pages count as all decompressed data: so
+many bytes at most, and so many for each input byte. One page is bounded by itself as well.
 
-Invariant (S26): no input yields more bytes, or more for each of its own, than its limits allow.
+Invariant (S26): no input yields more bytes, or more bytes for each of its own, than its limits allow.
 
 Walk: `reading.parquet_rows` calls `PageSizes.check` before it reads a row group.
 """
@@ -25,7 +24,7 @@ PAGE_BYTES_MAX = 256 * MiB
 
 HEADER_BYTES = 512
 HEADER_BYTES_MAX = MiB
-"""Statistics stand in it, with the least and the greatest value."""
+"""The header contains statistics, with the least and the greatest value."""
 
 _UNCOMPRESSED, _COMPRESSED = 2, 3
 """The numbers of the fields in a header."""
@@ -38,7 +37,7 @@ class ParquetPage(NamedTuple):
 
 
 class PageSizes:
-    """Adds up what the pages of one task become."""
+    """Adds up the decompressed pages of one task."""
 
     def __init__(self, task: ReadTask) -> None:
         self._name = task.input.name
@@ -109,7 +108,7 @@ DEPTH_MAX = 16
 
 
 class _Compact:
-    """Thrift's compact protocol, as far as it takes to pass over what is of no interest."""
+    """Thrift's compact protocol, as far as needed to skip unused fields."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

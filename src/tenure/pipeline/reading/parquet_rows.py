@@ -1,8 +1,8 @@
-"""Parquet files as batches: columns by name, others are passed over.
+"""Parquet files as batches: columns by name, others are ignored.
 
-Texts are read as dictionaries, so that a file in which one long text stands for many rows never
-becomes larger here than a batch may be: batches are cut by how long their rows become. How large pages
-become is known before one is read (`reading.parquet_pages`).
+Texts are read as dictionaries, so that a file in which one long text stands for many rows never becomes
+larger here than a batch may be: batches are cut by the decoded length of their rows. The sizes of pages are
+known before one is read (`reading.parquet_pages`).
 
 Walk: `reading.rows` calls `read_parquet` for some row groups; `reading.splits` asks `row_groups`.
 """
@@ -66,7 +66,7 @@ def read_parquet(task: ReadTask, open_input: OpenInput) -> Iterator[ReadBatch]:
 
 @contextmanager
 def _opened(task: ReadTask, open_input: OpenInput) -> Iterator[pq.ParquetFile]:
-    """The file, and its bytes; what the library says of a bad one becomes BadInput."""
+    """The file, and its bytes; the library's errors become BadInput."""
     name = task.input.name
     try:
         with open_input(name) as stream:
@@ -104,7 +104,7 @@ def _check(task: ReadTask, schema: pa.Schema) -> None:
 
 
 def _chunks(group: pq.RowGroupMetaData, wanted: set[str]) -> Iterator[pq.ColumnChunkMetaData]:
-    """Those of columns that are read; a nested one has its name before the first dot."""
+    """The chunks of columns that are read; a nested one has its name before the first dot."""
     for at in range(group.num_columns):
         chunk = group.column(at)
         if chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted:
@@ -117,7 +117,7 @@ def _batch_rows(group: pq.RowGroupMetaData) -> int:
 
 
 def _cuts(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
-    """Starts and lengths, so that the texts of none are longer than a batch may be; or of one row."""
+    """Starts and lengths of slices whose texts fit into a batch; or of one row."""
     lengths = np.zeros(batch.num_rows, np.int64)
     for column in batch.columns:
         if pa.types.is_dictionary(column.type):
@@ -129,7 +129,7 @@ def _cuts(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
 
 
 def _lengths(column: Column) -> Column:
-    """Of the texts of a dictionary, by row."""
+    """The lengths of a dictionary's texts, by row."""
     return pc.binary_length(column.dictionary).cast(pa.int64()).take(column.indices)
 
 

@@ -1,6 +1,6 @@
-"""What the quick ways of conversion share: an array, and which of its rows were refused.
+"""The common part of the quick conversions: an array, and which of its rows were refused.
 
-Walk: `reading.convert` calls the ways in `quick_numbers`, `quick_texts` and `quick_times`, which call this.
+Walk: `reading.convert` calls `quick_numbers`, `quick_texts` and `quick_times`, which call this.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tenure.table.arrays import Bools, Bytes, Column, Int32s
 
 _ROWS_MIN = 16
-"""Of so few rows all are refused if one cannot be cast."""
+"""With so few rows all are refused if one cannot be cast."""
 
 
 class Quick(NamedTuple):
@@ -23,7 +23,7 @@ class Quick(NamedTuple):
 
 
 def cast(texts: Column, to: pa.DataType) -> Quick:
-    """As Arrow reads text; it refuses whole arrays, so the parts that it accepts are sought by halving."""
+    """As Arrow parses text; it refuses whole arrays, so the parts that it accepts are found by bisection."""
     try:
         return Quick(texts.cast(to), np.zeros(len(texts), bool))
     except pa.ArrowInvalid:
@@ -43,7 +43,7 @@ def without(texts: Column, refused: Bools) -> Column:
 
 
 def mask(booleans: Column) -> Bools:
-    """As numpy has it; NULL is false."""
+    """As a numpy array; NULL is false."""
     is_true: Bools = pc.fill_null(booleans, False).to_numpy(zero_copy_only=False)
     return is_true
 

@@ -1,9 +1,9 @@
 """Numbers from text, whole arrays at a time: digits with a sign before and at most one point.
 
-Arrow reads whole numbers and floats as PostgreSQL does but for a few spellings, which are refused
-here: 0x10 (two's complement in Arrow), and floats that come out as zero, infinite or NaN, which may be
-out of range or spelled otherwise. A decimal is read as a whole number without its point, then moved
-to its column's scale, rounding half away from zero.
+Arrow parses whole numbers and floats as PostgreSQL does except for a few spellings, which are refused here:
+0x10 (two's complement in Arrow), and floats that come out as zero, infinite or NaN, which may be out of range
+or spelled otherwise. A decimal is read as a whole number without its point, then moved to its column's scale,
+rounding half away from zero.
 
 Walk: `reading.convert`.
 """
@@ -64,7 +64,7 @@ def decimals(kind: NumericType, texts: Column) -> Quick:
 
 
 def _without_points(texts: Column) -> tuple[Column, Int64s, Bools]:
-    """The texts without their points, how many digits stood behind each, and which are refused."""
+    """The texts without their points, the number of digits after each point, and which are refused."""
     data, places = laid_out(texts)
     points = np.flatnonzero(data == _POINT)
     rows = _rows_of(points, places)
@@ -83,14 +83,14 @@ def _without_points(texts: Column) -> tuple[Column, Int64s, Bools]:
 
 
 def _rows_of(points: Int64s, places: Int32s) -> Int64s:
-    """Which text each point stands in: mostly each has one."""
+    """The text that contains each point: mostly each has one."""
     if len(points) == len(places) - 1 and (points >= places[:-1]).all() and (points < places[1:]).all():
         return np.arange(len(points))
     return np.searchsorted(places[1:], points, side="right")
 
 
 def _rescaled(values: Int64s, shifts: Int64s) -> tuple[Int64s, Bools]:
-    """Times 10 to the power of a shift, rounded half away from zero; and where that cannot be done."""
+    """Multiplied by 10 to the power of a shift, rounded half away from zero; and where that overflows."""
     if (shifts == 0).all():
         return values, np.zeros(len(values), bool)
     size = np.abs(values)

@@ -40,7 +40,7 @@ def varchars(kind: Any, given: Column) -> Quick:
 
 
 def chars(kind: Any, given: Column) -> Quick:
-    """Arrow holds char(n) without the spaces at its end."""
+    """Arrow holds char(n) without trailing spaces."""
     return _up_to(kind.length, pc.utf8_rtrim(given, characters=" "))
 
 

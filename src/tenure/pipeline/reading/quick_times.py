@@ -20,7 +20,7 @@ from tenure.table.arrays import Bools, Column, Int64s
 _DAY_MICROS = 86_400_000_000
 _DAYS_TO_2000 = 10_957
 _FIRST_DAY, _DAYS_END = -719_162, 2_932_897
-"""The years 1 to 9999, seen from 1970-01-01."""
+"""The years 1 to 9999, counted from 1970-01-01."""
 
 _LENGTHS = (10, 16, 19, 21, 22, 23, 24, 25, 26)
 """Of timestamps with a day, minutes, seconds, and up to six digits of a second's fraction."""
@@ -61,7 +61,7 @@ def timestamps(kind: Type, texts: Column) -> Quick:
 
 
 def instants(kind: Type, texts: Column, *, has_zone: bool = False) -> Quick:
-    """In UTC, unless they must say themselves in which zone they are."""
+    """In UTC, unless each text must name its zone."""
     is_zoned = mask(pc.match_substring_regex(texts, _ZONED))
     zoned, refused = cast(without(texts, ~is_zoned), pa.timestamp("us", "UTC"))
     made = zoned.cast(pa.timestamp("us"))
@@ -73,7 +73,7 @@ def instants(kind: Type, texts: Column, *, has_zone: bool = False) -> Quick:
 
 
 def timestamps_within(kind: Any, micros: Int64s, given: Column, refused: Bools) -> Quick:
-    """Of microseconds since 1970; NULL where `given` is."""
+    """From microseconds since 1970; NULL where `given` is."""
     epoch = _DAYS_TO_2000 * _DAY_MICROS
     if kind.precision is not None:
         micros = _rounded(micros - epoch, kind.precision) + epoch

@@ -1,6 +1,6 @@
 """Reads a task: rows in batches of bounded size, for any file.
 
-Walk: the import's kernel calls `read` with a task of `reading.splits` and what opens files.
+Walk: the import's kernel calls `read` with a task of `reading.splits` and a function that opens files.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tenure.pipeline.reading.tasks import CopyText, Csv, Inserts, NdJson, OpenIn
 
 
 def read(task: ReadTask, open_input: OpenInput) -> Iterator[ReadBatch]:
-    """Raises BadInput if the file cannot be read on, or too many of its rows are wrong."""
+    """Raises BadInput if the file cannot be read on, or too many of its rows are faulty."""
     if not 0 < len(task.targets) <= task.limits.columns_max:
         reason = f"a file cannot be read into {len(task.targets)} columns"
         raise BadInput(reason, file=task.input.name, sqlstate="54011")

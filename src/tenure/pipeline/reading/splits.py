@@ -2,17 +2,17 @@
 
     pieces(inputs)   ranges of equal length, cut anywhere       driver, reads the head of each file
     survey(piece)    quotes and newlines in one of them         kernel, one pass of counting
-    read_tasks(...)  what to read: each a range of records      driver, adds up
+    read_tasks(...)  the tasks: each a range of records            driver, adds up
 
-Whether a newline ends a record depends on whether a quote is open there, which depends on all that
-comes before. But a piece needs only be looked at for both cases: it says where its first record would
-start in either, and whether it leaves a quote open that it did not find open. Adding that up from the
-start of the file tells which case it was, and on which line each piece begins.
+Whether a newline ends a record depends on whether a quote is open there, which depends on all bytes before.
+But a piece can be surveyed for both cases: where its first record would start in either, and whether it
+changes the state of the quotes. Adding that up from the start of the file decides the case, and the line on
+which each piece begins.
 
 Simplifications: a CSV file whose escape is not its quote is one task, as is a compressed file.
 
-Walk: the import's driver calls `pieces`, runs `survey` as a kernel, and calls `read_tasks`; kernels read what
-it gets.
+Walk: the import's driver calls `pieces`, runs `survey` as a kernel, and calls `read_tasks`; kernels read its
+tasks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,19 +27,19 @@ from tenure.pipeline.reading.streams import is_compressed, opened
 from tenure.pipeline.reading.tasks import Csv, MiB, OpenInput, Parquet, ReadTask
 
 SPLIT_BYTES = 32 * MiB
-"""A second's work or so: many enough to share, few enough to keep track of."""
+"""About a second's work: enough pieces to share, few enough to keep track of."""
 
 
 class FilePiece(NamedTuple):
     """A range of a file that is to be surveyed."""
 
     task: ReadTask
-    """Of the whole file."""
+    """The task for the whole file."""
     start: int
     end: int
     signs: Signs
     line: int = 1
-    """Of the file's first piece, where it starts."""
+    """For the file's first piece, where it starts."""
 
 
 class Cut(NamedTuple):
@@ -63,7 +63,7 @@ class Survey(NamedTuple):
 def pieces(
     files: Sequence[ReadTask], open_input: OpenInput, *, split_bytes: int = SPLIT_BYTES
 ) -> list[list[FilePiece]]:
-    """For each file, given as the task to read all of it, what to survey: nothing if it is not cut."""
+    """For each file, given as the task to read all of it, its pieces to survey: none if it is not cut."""
     return [list(_pieces(each, open_input, split_bytes)) for each in files]
 
 
@@ -85,7 +85,7 @@ def _pieces(task: ReadTask, open_input: OpenInput, split_bytes: int) -> Iterator
 
 
 def _head(task: ReadTask, format: Csv, open_input: OpenInput) -> tuple[int, int, bytes]:
-    """Behind what is to be skipped: the place, the line, and how lines end."""
+    """After the skipped records: the position, the line, and the line ending."""
     with opened(task.input, open_input, task.limits) as stream:
         start = start_of(stream, format, task)
         if not format.skip:
@@ -114,12 +114,12 @@ def survey(piece: FilePiece, open_input: OpenInput) -> Survey:
             newlines += count(data, signs.newline)
             is_odd ^= has_quotes and bool(count(data, signs.quote) % 2)
             at += len(data)
-    # A newline behind an odd number of quotes ends a record if the piece starts inside.
+    # A newline after an odd number of quotes ends a record if the piece starts inside quotes.
     return Survey(piece, newlines, is_odd, cuts.get(False), cuts.get(True))
 
 
 def read_tasks(files: Sequence[ReadTask], surveys: Sequence[Sequence[Survey]]) -> list[ReadTask]:
-    """What to read, from the surveys of each file's pieces in their order."""
+    """The tasks, from the surveys of each file's pieces in their order."""
     made: list[ReadTask] = []
     for file, found in zip(files, surveys, strict=True):
         if not found:

@@ -1,9 +1,8 @@
-"""Files as streams of bytes, of which never more is read than was asked for.
+"""Files as streams of bytes that never read ahead.
 
 A whole file is decompressed if it is compressed, within its limits; a range is of a plain file.
 
-Walk: `reading.csv_rows`, `ndjson_rows` and `splits` read from what `opened` gives; `storage.decompression`
-does what is compressed.
+Walk: `reading.csv_rows`, `ndjson_rows` and `splits` read from `opened`; `storage.decompression` decompresses.
 """
 
 from collections.abc import Iterator

@@ -1,10 +1,10 @@
-"""What is to be read, and what comes of it: plain values that go to executors and back.
+"""Read tasks and their results: plain values that go to executors and back.
 
     Input ──▶ splits ──▶ ReadTask ──▶ read ──▶ ReadBatch (rows, their lines, rejects) ...
 
-A task is a whole file, a range of a large one that begins and ends with whole records, or some row
-groups of a Parquet file. A row that cannot be taken becomes a `Reject` and is left out; more of them than
-the task tolerates end it with the first one too many.
+A task is a whole file, a range of a large one that begins and ends with whole records, or some row groups of
+a Parquet file. A faulty row becomes a `Reject` and is left out; if there are more than the task tolerates, it
+fails with the first one beyond.
 
 Walk: `reading.splits` makes tasks; `reading.rows` reads them.
 """
@@ -21,7 +21,7 @@ from tenure.storage.decompression import DecompressionLimits as Decompression
 MiB = 1 << 20
 
 OpenInput: TypeAlias = Callable[[str], IO[bytes]]
-"""Opens a file by its name, as it is stored; where it can be split, it can seek."""
+"""Opens a file by its name, as stored; a file that can be split can be sought in."""
 
 RAW_LENGTH_MAX = 1024
 """Bytes of a refused row that are kept."""
@@ -36,22 +36,22 @@ class Csv:
     escape: str = '"'
     null: str = ""
     is_quoted_null: bool = False
-    """Whether the null text stands for NULL in quotes too."""
+    """Whether the null text means NULL in quotes too."""
     skip: int = 0
-    """Records at the start of each file that are passed over, such as a header."""
+    """Records at the start of each file that are skipped, such as a header."""
 
 
 @dataclass(frozen=True)
 class NdJson:
-    """One object per line; what it does not have is NULL."""
+    """One object per line; a missing member is NULL."""
 
     ignores_unknown: bool = False
-    """Members that are no columns are passed over; otherwise the row is refused."""
+    """Members that are no columns are ignored; otherwise the row is refused."""
 
 
 @dataclass(frozen=True)
 class Parquet:
-    """Columns by name; others are passed over."""
+    """Columns by name; others are ignored."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Inserts:
     """INSERT statements with constants alone, as they stand in a dump."""
 
     generated: tuple[int, ...] = ()
-    """Places in each row that are no targets: those of generated columns."""
+    """Positions in each row that are no targets: those of generated columns."""
 
 
 Format: TypeAlias = Csv | NdJson | Parquet | CopyText | Inserts
@@ -72,11 +72,11 @@ Format: TypeAlias = Csv | NdJson | Parquet | CopyText | Inserts
 
 @dataclass(frozen=True)
 class FileLimits:
-    """What a file may ask of this process (S26, S27)."""
+    """The resources that a file may use in this process (S26, S27)."""
 
     field_bytes_max: int = 16 * MiB
     row_bytes_max: int = 32 * MiB
-    """Beyond it a quote was probably never closed."""
+    """A longer record probably has a quote that was never closed."""
     columns_max: int = 1600
     """As many as a table has in PostgreSQL."""
     json_depth_max: int = 200
@@ -104,16 +104,16 @@ class ReadTask:
     input: TaskInput
     format: Format
     targets: tuple[TargetColumn, ...]
-    """In a CSV file the fields have their order."""
+    """In a CSV file the fields have this order."""
     start: int = 0
     """Bytes; of Parquet, row groups."""
     end: int | None = None
     line: int = 1
-    """Of the first record, counted from 1; of Parquet, its row."""
+    """The line of the first record, counted from 1; for Parquet, its row."""
     is_start: bool = True
-    """Whether the file starts here, with what is to be skipped."""
+    """Whether the file starts here, with the records to skip."""
     ending: bytes = b""
-    """How lines end, if that is known from the start of the file."""
+    """The line ending, if that is known from the start of the file."""
     zone: tzinfo = UTC
     rejects_max: int = 0
     limits: FileLimits = field(default_factory=FileLimits)
@@ -127,7 +127,7 @@ class Reject(NamedTuple):
     line: int
     """Where the record starts."""
     column: str
-    """Empty if it is the record that is wrong."""
+    """Empty if the whole record is faulty."""
     reason: str
     sqlstate: str
     raw: str
@@ -136,14 +136,14 @@ class Reject(NamedTuple):
 
 class ReadBatch(NamedTuple):
     table: Any
-    """Columns c<id>; `rest` too, if there are values that their Arrow type cannot hold."""
+    """Columns c<id>; `rest` too, if there are values that their Arrow type cannot represent."""
     lines: Any
     """Where each row's record starts, as a numpy array."""
     rejects: list[Reject]
 
 
 def refused(reject: Reject, tolerated: int) -> BadInput:
-    """The error of a reject that is one too many."""
+    """The error for the first reject beyond the tolerated ones."""
     error = BadInput(
         reject.reason,
         file=reject.file,

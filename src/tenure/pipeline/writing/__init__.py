@@ -1,5 +1,5 @@
-"""Rows as files that users get: CSV, NDJSON and Parquet.
+"""Rows as files for users: CSV, NDJSON and Parquet.
 
-Walk: an export's kernel opens `files.OutputFiles` and gives it `cells`, batch by batch. Only `formats` may be
-imported by a process that has no use for Arrow.
+Walk: an export's kernel opens `files.OutputFiles` and passes it `cells`, batch by batch. A process that does
+not need Arrow may import only `formats`.
 """

@@ -1,6 +1,6 @@
-"""The values of one column on their way into a file: as Arrow has them, or as Python does.
+"""The values of one column for a file: as an Arrow array, or as Python values.
 
-    from a scan      an array; what it cannot hold stands in `odd`, by row
+    from a scan      an array; values that it cannot represent are in `odd`, by row
     from a query     an array where whole arrays can be written at once, else the values themselves
 
 Walk: `writing.texts`, `writing.ndjson_rows` and `writing.parquet_rows` write them.
@@ -21,7 +21,7 @@ _NOTHING: Mapping[int, Datum] = {}
 class Cells(NamedTuple):
     kind: Type
     array: Any
-    """In the type that `table.arrow` gives; None if there are `values`."""
+    """In the type of `table.arrow`; None if there are `values`."""
     odd: Mapping[int, Datum] = _NOTHING
     """By row: values that are NULL in the array and should not be."""
     values: Sequence[Datum] | None = None
@@ -36,7 +36,7 @@ class Cells(NamedTuple):
         return Cells(self.kind, self.array.slice(start, count), odd)
 
     def listed(self) -> Sequence[Datum]:
-        """As Python's values."""
+        """As Python values."""
         if self.values is not None:
             return self.values
         found = [self.kind.unpack(each) for each in packed(self.kind.ref, self.array)]

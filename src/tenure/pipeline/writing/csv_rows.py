@@ -1,10 +1,10 @@
 """Rows as CSV, byte for byte as PostgreSQL's COPY ... TO ... (FORMAT csv) writes them.
 
-A field is in quotes if it has a delimiter, a quote or the end of a line in it, or would be taken for NULL.
-NULL is an empty field; an empty text is "".
+A field is quoted if it contains a delimiter, a quote or a line end, or would be read as NULL. NULL is an
+empty field; an empty text is "".
 
-A whole batch is joined at once: where all the bytes of a column show that none of it needs quotes, they are
-not looked at one by one. Of texts that repeat themselves, such as states, each is looked at once.
+A whole batch is joined at once: where all the bytes of a column show that none of it needs quotes, its values
+are not checked one by one. Repeated texts, such as states, are checked once each.
 
 Walk: `writing.files` -> `csv_bytes`.
 """
@@ -26,7 +26,7 @@ from tenure.table.arrays import Bools, Buffer, Column
 QUOTE = '"'
 
 SAMPLE_ROWS, SAMPLE_DISTINCT_MAX = 1024, 64
-"""A hash of all texts pays where this many first ones have no more than so many values among them."""
+"""Hashing all texts pays where so many first ones have no more than so many distinct values."""
 
 _FORMULA = r"^[=+\-@\t\r]"
 _NEVER_SPECIAL = frozenset(
@@ -46,7 +46,7 @@ _NEVER_SPECIAL = frozenset(
     ]
 )
 _IN_PLAIN = re.compile(r"[0-9A-Za-z:+\-. ]")
-"""What the texts of these are made of."""
+"""The characters that texts of these types consist of."""
 
 
 def csv_header(names: Sequence[str], csv: CsvOut) -> bytes:
@@ -55,7 +55,7 @@ def csv_header(names: Sequence[str], csv: CsvOut) -> bytes:
 
 
 def csv_bytes(columns: Sequence[Cells], rows: int, csv: CsvOut, zone: tzinfo) -> Buffer:
-    """A batch as bytes, or what can be written as such."""
+    """A batch as bytes, or a buffer."""
     if not columns:
         return b"\n" * rows
     return _joined([_field(cells, csv, zone, is_only=len(columns) == 1) for cells in columns], csv)
@@ -93,12 +93,12 @@ def _quoted(made: Column, csv: CsvOut, *, is_only: bool) -> Column:
 
 
 def _repeats(made: Column) -> bool:
-    """Whether there are few different ones, as far as the first rows show."""
+    """Whether there are few distinct ones, judged by the first rows."""
     return len(made) > SAMPLE_ROWS and len(pc.unique(made.slice(0, SAMPLE_ROWS))) <= SAMPLE_DISTINCT_MAX
 
 
 def _with_bytes(made: Column, *bytes: str) -> Bools:
-    """Which texts have one of some bytes in them: found in all of them at once."""
+    """Which texts contain one of some bytes: found in all of them at once."""
     data, places = laid_out(made)
     is_special = np.zeros(256, bool)
     is_special[[ord(each) for each in bytes]] = True

@@ -2,9 +2,9 @@
 
     t-7-0.0.csv   t-7-0.1.csv   t-7-1.0.csv       table, job, task and number within the task
 
-A file can be seen when it is whole, and not before: see `storage.tree`. Where the same rows would go into the
-same file in every attempt, the second attempt finds it there and leaves it: after an attempt that died
-when it had written a file, or beside a twin that was quicker.
+A file appears when it is complete, and not before: see `storage.tree`. Where the same rows go into the same
+file in every attempt, the second attempt finds it there and leaves it: after an attempt that died when it had
+written a file, or beside a twin that was quicker.
 
 Walk: `bulk.exporting.job`'s kernel -> `OutputFiles.write` per batch -> `close`.
 """
@@ -29,7 +29,7 @@ from tenure.table.arrays import Buffer
 
 ROWS_AT_ONCE = 65_536
 BYTES_AT_ONCE = 64 << 20
-"""A batch of texts is made whole in memory: of long ones, fewer rows at once."""
+"""A batch of texts is made whole in memory: with long ones, fewer rows at once."""
 
 
 class OutputFiles:
@@ -66,7 +66,7 @@ class OutputFiles:
         return self._made
 
     def abort(self) -> None:
-        """Gives up what is open; and what is finished, unless others would write the same."""
+        """Discards the open file; and finished ones, unless other attempts would write the same."""
         if not self._is_same:
             self._location.delete([file.name for file in self._made])
         if self._open is not None and self._open.output is not None:
@@ -95,7 +95,7 @@ class OutputFiles:
 
 
 def _bounded(columns: Sequence[Cells], rows: int) -> list[tuple[Sequence[Cells], int]]:
-    """In parts that are not too large; what Python's values take is not known."""
+    """In slices that are not too large; the size of Python values is not known."""
     size = sum(cells.array.nbytes for cells in columns if cells.array is not None)
     if size <= BYTES_AT_ONCE or rows <= 1:
         return [(columns, rows)]
@@ -106,7 +106,7 @@ def _bounded(columns: Sequence[Cells], rows: int) -> list[tuple[Sequence[Cells],
 
 
 class _File:
-    """One file on its way; without an output the rows are only counted."""
+    """A file that is being written; without an output the rows are only counted."""
 
     def __init__(self, name: str, output: OutputStream | None, writing: Writing) -> None:
         self.name = name
@@ -172,7 +172,7 @@ class _ParquetBody:
 
 
 class _Kept:
-    """An output that is not closed, and so not published, by Arrow's writers: they close when dropped."""
+    """An output that Arrow's writers cannot close, and so not publish: they close when dropped."""
 
     def __init__(self, output: OutputStream) -> None:
         self._output = output
@@ -180,7 +180,7 @@ class _Kept:
 
     def write(self, data: Buffer) -> int:
         if self._output.closed:
-            return len(data)  # given up: what a writer says when it is dropped is not heard
+            return len(data)  # discarded: a writer's output when it is dropped is ignored
         return self._output.write(data)
 
     def tell(self) -> int:

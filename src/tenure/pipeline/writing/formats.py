@@ -1,4 +1,4 @@
-"""How rows are written: what an export's tasks are told.
+"""The formats of an export's files, as its tasks receive them.
 
 Walk: `sql.statements.jobs.exporting` makes a `Writing`; tasks carry it to `writing.files`.
 """
@@ -13,7 +13,7 @@ from tenure.kv.records import Record
 CSV, NDJSON, PARQUET = "csv", "ndjson", "parquet"
 
 COMPRESSIONS = {"none": "", "gzip": ".gz", "zstd": ".zst"}
-"""With what is put behind the names of compressed files; Parquet is compressed inside."""
+"""With the suffixes of compressed files; Parquet is compressed inside."""
 
 CHUNK_ROWS = 1_000_000
 """Rows per file, unless told otherwise."""
@@ -30,7 +30,7 @@ class CsvOut(Record, frozen=True):
     null: str = ""
     has_header: bool = False
     guards_formulas: bool = False
-    """Texts that a spreadsheet would take for a formula get an apostrophe in front."""
+    """Texts that a spreadsheet would read as a formula get an apostrophe in front."""
 
 
 class OutColumn(Record, frozen=True):
@@ -46,7 +46,7 @@ class Writing(Record, frozen=True):
     compression: str = "none"
     chunk_rows: int = CHUNK_ROWS
     zone: str = "UTC"
-    """In which timestamps with a time zone are shown, as the session would."""
+    """The zone in which timestamps with a time zone are shown, as in the session."""
 
     @property
     def kinds(self) -> tuple[Type, ...]:

@@ -1,4 +1,4 @@
-"""Rows as Parquet: each column in the type that is natural for it there.
+"""Rows as Parquet: each column in its natural type there.
 
     bool, ints, floats, text, bytea, date     themselves
     numeric(p <= 38, s)                       decimal(p, s)
@@ -7,8 +7,7 @@
     all else                                  text, as PostgreSQL writes it: numeric without a precision,
                                               uuid, enums, arrays, json, intervals
 
-A value that has no place in its column (NaN as numeric(10, 2)) is an error, since nothing must come out
-as another value.
+A value that its column cannot represent (NaN as numeric(10, 2)) is an error, since no value may be changed.
 
 Walk: `writing.files` -> `parquet_schema`, `parquet_table`.
 """

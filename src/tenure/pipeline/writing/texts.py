@@ -3,9 +3,9 @@
     ints, dates, decimals          Arrow's own text; a decimal's with an exponent is written anew
     floats                         between these bounds Arrow's text is PostgreSQL's: the shortest digits
     times                          Arrow's, without the zeros at the end of a fraction
-    all else, and what is odd      the type's `render`, value by value
+    all else, and odd values       the type's `render`, value by value
 
-Invariant (texts-same): an array's text is what the type's `render` gives for each value.
+Invariant (texts-same): an array's texts are the results of the type's `render` for each value.
 
 Walk: `writing.csv_rows` and `writing.ndjson_rows` -> `texts`.
 """
@@ -41,7 +41,7 @@ def texts(cells: Cells, zone: tzinfo) -> Column:
 
 
 def is_text(kind: Type) -> bool:
-    """Whether a value may have any characters."""
+    """Whether a value may contain any characters."""
     return kind.family in _STRINGS
 
 
@@ -63,7 +63,7 @@ def _put(made: Column, at: dict[int, str]) -> Column:
 
 
 def _quick(kind: Type, values: Column, zone: tzinfo) -> Column | None:
-    """None if there is no quick way."""
+    """None if there is no quick path."""
     if isinstance(kind, EnumOf):
         return _labels(kind, values)
     match kind.family:
