@@ -33,7 +33,7 @@ from tenure.table.arrow import decimals_of
 from tenure.table.key_arrays import key_array, key_columns
 from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.format import FILE_ROWS, schema_of, shape_of, write
-from tenure.table.lake.manifests import Manifests, Written, no_base
+from tenure.table.lake.manifests import Manifests, WrittenFile, no_base
 from tenure.table.lake.publishing import ManifestEdit, publish
 from tenure.table.rows import Layouts, Row
 from tests.unit.sql import schema
@@ -132,7 +132,7 @@ class Based:
         )
         return [self.files.duck_path(each.file.name) for each in made]
 
-    def _write(self, table: Table, arrays: list[Any], number: int) -> Written:
+    def _write(self, table: Table, arrays: list[Any], number: int) -> WrittenFile:
         layout = self.layouts.of(table)
         shape = shape_of(layout, 1)
         keys = key_array(key_columns(layout.primary), {1: arrays[0]})

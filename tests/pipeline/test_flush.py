@@ -18,7 +18,7 @@ from tenure.pipeline import merge as merging
 from tenure.pipeline.merge import MergeRequest, merge
 from tenure.pipeline.merge_tasks import MergedRange, merge_range
 from tenure.pipeline.tasks import Kernel, ProcessTasks, Tasks
-from tenure.table.lake.manifests import Manifest, Written, no_base
+from tenure.table.lake.manifests import Manifest, WrittenFile, no_base
 from tenure.table.lake.publishing import ManifestEdit, publish
 from tests.pipeline import kernels
 from tests.pipeline.clusters import Standalone
@@ -130,7 +130,7 @@ class Served:
         """All live and all past rows, in order."""
         return self._rows(made.live), self._rows(made.past)
 
-    def _rows(self, written: tuple[Written, ...]) -> list[Any]:
+    def _rows(self, written: tuple[WrittenFile, ...]) -> list[Any]:
         rows = []
         for each in sorted(written, key=lambda each: each.file.first):
             checked = self.lake.bases.checked

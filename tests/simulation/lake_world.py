@@ -35,7 +35,15 @@ from tenure.storage.tree import TreeEntry
 from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.identity import DIRECTORY, LakeIdentity, Stage, StoreLake, id_file, store_lakes
 from tenure.table.lake.keep import KEEP_ALL, Keep
-from tenure.table.lake.manifests import AS_PUBLISHED, File, FileShape, Manifest, Manifests, Written, no_base
+from tenure.table.lake.manifests import (
+    AS_PUBLISHED,
+    File,
+    FileShape,
+    Manifest,
+    Manifests,
+    WrittenFile,
+    no_base,
+)
 from tenure.table.lake.past_files import groups_due, needless
 from tenure.table.lake.publishing import ManifestEdit, Merges, publish
 from tenure.table.lake.visible_files import visible_files
@@ -390,7 +398,7 @@ class Merge:
             self._judge(rows)
             past += [self._written(rows)] if rows else []
             self._client.trace.seen["past files merged"] += 1
-        live: tuple[Written, ...] = ()
+        live: tuple[WrittenFile, ...] = ()
         if self._is_changed:
             gone += self.began_with.live
             live = tuple(self._written(rows) for rows in [tuple(self._live.values())] if rows)
@@ -402,7 +410,7 @@ class Merge:
             if row.until - 1 < self._client.keep.threshold:
                 self._tree.kept_in_vain.append(row)
 
-    def _written(self, rows: Sequence[FileRow]) -> Written:
+    def _written(self, rows: Sequence[FileRow]) -> WrittenFile:
         at, until = [row.at for row in rows], [row.until for row in rows]
         is_published = AS_PUBLISHED in (*at, *until)
         dated = [each for each in at if each != AS_PUBLISHED]
@@ -418,7 +426,7 @@ class Merge:
             min(dated) if dated else AS_PUBLISHED,
             AS_PUBLISHED if AS_PUBLISHED in until else max(until),
         )
-        return Written(file, FileShape(()))
+        return WrittenFile(file, FileShape(()))
 
 
 def needed(rows: Iterable[FileRow], keep: Keep) -> tuple[FileRow, ...]:

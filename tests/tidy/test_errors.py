@@ -16,7 +16,7 @@ STEERING = {
     "cluster/jobs/runs.py": {"Lacking", "Stopped"},
     "expr/types/json_faults.py": {"_Fault"},
     "expr/types/time_fields.py": {"BadField", "BadFormat", "BadZoneOffset"},
-    "kv/commits.py": {"_Left"},
+    "kv/commits.py": {"_LeaderLeft"},
     "sql/statements/jobs/dump_rules.py": {"_Refused"},
     "sql/duck/duck_types.py": {"NotShared"},
     "sql/session/answers.py": {"NotShort"},

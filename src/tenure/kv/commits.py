@@ -111,7 +111,7 @@ class Committer:
         self._urgent = urgent
         self._lane = _Lane(engine.open_lane(urgent=urgent))
         self._lock = env.lock()
-        self._queue: deque[_Waiter | _Submitted] = deque()
+        self._queue: deque[_Waiter | _SubmittedCommit] = deque()
         self._led = False
         self._expected = 1
         self._gather_seconds = 0.0
@@ -165,14 +165,14 @@ class Committer:
         a function that takes the commit back: unless the commit was sent, it calls `on_done` with its
         argument, an error, and returns True.
         """
-        submitted = _Submitted(commit, on_done, self._call)
+        submitted = _SubmittedCommit(commit, on_done, self._call)
         with self._lock:
             if self._enqueue(submitted):
                 self._call()
         self._start()
         return partial(self._take_back, submitted)
 
-    def _take_back(self, submitted: "_Submitted", error: TenureError) -> bool:
+    def _take_back(self, submitted: "_SubmittedCommit", error: TenureError) -> bool:
         with self._lock:
             if submitted not in self._queue:
                 return False
@@ -194,7 +194,7 @@ class Committer:
         if starts:
             self._task = self._env.spawn("commits", self._run)
 
-    def _enqueue(self, waiter: "_Waiter | _Submitted") -> bool:
+    def _enqueue(self, waiter: "_Waiter | _SubmittedCommit") -> bool:
         """Returns whether the waiter is to lead; called under the lock."""
         self._queue.append(waiter)
         leads, self._led = not self._led, True
@@ -286,16 +286,16 @@ class Committer:
             return True
         try:
             self._conclude(group, lambda: self._send(lane, tuple(waiter.commit for waiter in group)))
-        except _Left as left:
+        except _LeaderLeft as left:
             self._env.spawn("settling commits", partial(self._conclude, group, left.settle))
             raise left.error from left.cause
         return True
 
-    def _next_group(self) -> "list[_Waiter | _Submitted]":
+    def _next_group(self) -> "list[_Waiter | _SubmittedCommit]":
         with self._lock:
             return [self._queue.popleft() for _ in range(min(GROUP_MAX, len(self._queue)))]
 
-    def _conclude(self, group: "list[_Waiter | _Submitted]", send: Callable[[], list[Outcome]]) -> None:
+    def _conclude(self, group: "list[_Waiter | _SubmittedCommit]", send: Callable[[], list[Outcome]]) -> None:
         """Tells each member its outcome, and hands on; unless the leader has left."""
         began = self._env.monotonic()
         try:
@@ -303,7 +303,7 @@ class Committer:
             self._clock.observe(max(outcome.at for outcome in outcomes))
             for waiter, outcome in zip(group, outcomes, strict=True):
                 waiter.outcome = outcome
-        except _Left:
+        except _LeaderLeft:
             raise
         except TenureError as error:
             self._fail(group, error, began)
@@ -313,12 +313,12 @@ class Committer:
         else:
             self._tell(group, began)
 
-    def _fail(self, group: "list[_Waiter | _Submitted]", error: TenureError, began: float) -> None:
+    def _fail(self, group: "list[_Waiter | _SubmittedCommit]", error: TenureError, began: float) -> None:
         for waiter in group:
             waiter.error = error
         self._tell(group, began)
 
-    def _tell(self, group: "list[_Waiter | _Submitted]", began: float) -> None:
+    def _tell(self, group: "list[_Waiter | _SubmittedCommit]", began: float) -> None:
         self._gather_seconds = min(GATHER_SECONDS_MAX, GATHER_PART * (self._env.monotonic() - began))
         for waiter in group:
             waiter.tell()
@@ -345,7 +345,7 @@ class Committer:
             except Disconnected:
                 return settled()
         except Abandoned as error:
-            raise _Left(error, settled) from error
+            raise _LeaderLeft(error, settled) from error
 
     def _commit(self, group: Group) -> list[Outcome]:
         try:
@@ -410,7 +410,7 @@ def failure(outcome: Outcome) -> TenureError:
             return TooEarly(f"the transaction would have committed at {at}, earlier than allowed")
 
 
-class _Left(Exception):
+class _LeaderLeft(Exception):
     """The leader of a group was told to stop while the store does not answer."""
 
     def __init__(self, abandoned: Abandoned, settle: Callable[[], list[Outcome]]) -> None:
@@ -466,7 +466,7 @@ _NO_COMMIT = Commit(0)
 """In place of what was decided."""
 
 
-class _Submitted:
+class _SubmittedCommit:
     comes_back = False
 
     def __init__(

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from tenure.base.timestamp import Timestamp
 from tenure.kv.keys import Span
 from tenure.pipeline.merge_inputs import Clash, InputRules
-from tenure.pipeline.remote_handles import Opened, StoreHandle, TableVersion, opened
+from tenure.pipeline.remote_handles import OpenHandles, StoreHandle, TableVersion, opened
 from tenure.pipeline.runs import PRIMARY_KEY, SortedRun, in_order, keys_of, read_runs
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES, Revision
@@ -31,7 +31,7 @@ from tenure.table.lake.damage import damage_in
 from tenure.table.lake.file_names import stem_of
 from tenure.table.lake.format import AT, KEY, VALUE, schema_of
 from tenure.table.lake.keep import Keep
-from tenure.table.lake.manifests import File, FileShape, Written
+from tenure.table.lake.manifests import File, FileShape, WrittenFile
 from tenure.table.lake.merging import MergedRows, by_key, merged, merged_past, write_all
 from tenure.table.lake.ranges import FileRange
 from tenure.table.lake.tables import IndexFormat, of_file
@@ -78,8 +78,8 @@ class MergedRange(NamedTuple):
     """The edit of a task; or the clashes that it found instead."""
 
     gone: tuple[str, ...] = ()
-    live: tuple[Written, ...] = ()
-    past: tuple[Written, ...] = ()
+    live: tuple[WrittenFile, ...] = ()
+    past: tuple[WrittenFile, ...] = ()
     changes: int = 0
     """Revisions of the store that it merged."""
     added: int = 0
@@ -115,7 +115,7 @@ def bounds_of(range: FileRange) -> tuple[bytes, bytes | None]:
 
 
 def _written(
-    place: Opened, task: RangeTask, attempt: Attempt, format: IndexFormat, rows: MergedRows, changes: int
+    place: OpenHandles, task: RangeTask, attempt: Attempt, format: IndexFormat, rows: MergedRows, changes: int
 ) -> MergedRange:
     stem = _stem(task.target, attempt)
     return MergedRange(
@@ -130,7 +130,7 @@ def _stem(target: MergeTarget, attempt: Attempt) -> str:
     return stem_of(target.handle.tenant, target.version.table.id, target.index_id, attempt.name)
 
 
-def _format(place: Opened, target: MergeTarget, older: tuple[FileShape, ...]) -> IndexFormat:
+def _format(place: OpenHandles, target: MergeTarget, older: tuple[FileShape, ...]) -> IndexFormat:
     enums = {enum.id: enum for enum in target.version.enums}
     layout = Layouts(place.store.keyspace).of(target.version.table, enums.__getitem__)
     return IndexFormat.of(layout, target.index_id, older)
@@ -139,7 +139,7 @@ def _format(place: Opened, target: MergeTarget, older: tuple[FileShape, ...]) ->
 # ── the content of a range ──────────────────────────────────────────────────────────────────────────
 
 
-def _delta(place: Opened, task: RangeTask) -> list[Revision]:
+def _delta(place: OpenHandles, task: RangeTask) -> list[Revision]:
     if task.target.since_at == task.target.until_at:
         return []  # the inputs alone make the base
     snapshot = place.store.snapshot(task.target.until_at)
@@ -148,7 +148,7 @@ def _delta(place: Opened, task: RangeTask) -> list[Revision]:
     return [revision for page in pages for revision in page]
 
 
-def _live_rows(place: Opened, format: IndexFormat, task: RangeTask) -> Rows:
+def _live_rows(place: OpenHandles, format: IndexFormat, task: RangeTask) -> Rows:
     files = _unread_files(place)
     lo, hi = bounds_of(task.range)
     tables = []
@@ -159,7 +159,7 @@ def _live_rows(place: Opened, format: IndexFormat, task: RangeTask) -> Rows:
     return pa.concat_tables(tables) if tables else schema_of(format.shape).empty_table()
 
 
-def _unread_files(place: Opened) -> CheckedFiles:
+def _unread_files(place: OpenHandles) -> CheckedFiles:
     """Without earlier results: a merge checks all its input."""
     return CheckedFiles(place.lake, damage_in(place.store))
 
@@ -172,7 +172,7 @@ def _file_rows(files: CheckedFiles, format: IndexFormat, target: MergeTarget, fi
 # ── new rows ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _added_rows(place: Opened, task: RangeTask) -> Rows | None:
+def _added_rows(place: OpenHandles, task: RangeTask) -> Rows | None:
     if task.rules is None:
         return None
     rows = read_runs(place.lake, task.runs, *bounds_of(task.range))
@@ -205,7 +205,7 @@ def _entry_values(added: Rows) -> Column:
 # ── past files ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _merge_past(place: Opened, task: PastTask, attempt: Attempt) -> MergedRange:
+def _merge_past(place: OpenHandles, task: PastTask, attempt: Attempt) -> MergedRange:
     target = task.target
     # Columns that only these files have stay, too: reads of the past may need them.
     format = _format(place, target, tuple(target.shapes[file.shape] for file in task.files))

@@ -40,7 +40,7 @@ class TableVersion(NamedTuple):
     enums: tuple[EnumType, ...]
 
 
-class Opened(NamedTuple):
+class OpenHandles(NamedTuple):
     store: Store
     lake: Files
     checked: "CheckedFiles"
@@ -51,7 +51,7 @@ class Opened(NamedTuple):
         self.store.engine.close()
 
 
-def opened(place: StoreHandle) -> Opened:
+def opened(place: StoreHandle) -> OpenHandles:
     """Store and lake of a task; refused if the lake at the address is not the store's.
 
     Each task checks: another machine may have another directory at the same path, or its disk not mounted.
@@ -63,7 +63,7 @@ def opened(place: StoreHandle) -> Opened:
 
 
 @lru_cache(maxsize=OPENED_MAX)
-def _opened(place: StoreHandle) -> Opened:
+def _opened(place: StoreHandle) -> OpenHandles:
     # Arrow is imported when there is something to read: nodes use handles without it.
     from tenure.table.lake.checked_files import CheckedFiles
     from tenure.table.lake.damage import damage_in
@@ -71,7 +71,7 @@ def _opened(place: StoreHandle) -> Opened:
     env = SystemEnv()
     store = Store(open_engine(place.store, env), env, tenant=place.tenant)
     files = open_files(place.lake, place.credentials)
-    return Opened(store, files, CheckedFiles(files, damage_in(store)))
+    return OpenHandles(store, files, CheckedFiles(files, damage_in(store)))
 
 
 def close(place: StoreHandle) -> None:

@@ -26,7 +26,7 @@ from tenure.catalog.descriptors.definitions import ElementState
 from tenure.kv.keys import Span
 from tenure.kv.records import Record
 from tenure.kv.store import Store
-from tenure.pipeline.remote_handles import Opened, StoreHandle, TableVersion, opened
+from tenure.pipeline.remote_handles import OpenHandles, StoreHandle, TableVersion, opened
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.arrays import Rows
@@ -144,7 +144,7 @@ def scan_range(task: ScanTask, attempt: Attempt) -> Iterator[pa.RecordBatch]:
     yield from batches(opened(task.place), task)
 
 
-def batches(place: Opened, task: ScanTask) -> Iterator[Rows]:
+def batches(place: OpenHandles, task: ScanTask) -> Iterator[Rows]:
     asked = asked_for(place.store, task)
     for table in Scanner(place.store, place.checked, asked, Span(task.lo, task.hi)).tables():
         yield from table.combine_chunks().to_batches()

@@ -48,7 +48,7 @@ class WorkProgress(Protocol):
         ...
 
 
-class Untracked:
+class UntrackedProgress:
     """For work that is not resumed: it starts at the beginning."""
 
     def start_of(self, work: Work) -> bytes | None:
@@ -107,7 +107,7 @@ class Walk:
         self._job = job
         self._transact = transact
         self._waiter = waiter
-        self._progress = progress or Untracked()
+        self._progress = progress or UntrackedProgress()
         self._fill = fill
         self._view = view
         self._timeout = timeout

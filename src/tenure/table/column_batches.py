@@ -38,17 +38,17 @@ _KEYS_AS_PACKED = frozenset(("bool", "int2", "int4", "int8", "text", "varchar", 
 """Families whose key elements equal their packed values."""
 
 
-class Wanted(NamedTuple):
+class WantedColumns(NamedTuple):
     """Some columns of a table, by a version of it."""
 
     layout: Layout
     columns: dict[int, Identity]
 
     @classmethod
-    def of(cls, layout: Layout, columns: Sequence[int]) -> "Wanted":
+    def of(cls, layout: Layout, columns: Sequence[int]) -> "WantedColumns":
         return cls(layout, {id: identity(layout.columns[id]) for id in sorted(set(columns))})
 
-    def with_columns_of(self, held: "Wanted | None") -> "Wanted":
+    def with_columns_of(self, held: "WantedColumns | None") -> "WantedColumns":
         """With the columns of another, as far as this version defines them alike."""
         known = {} if held is None else held.columns
         same = {id: each for id, each in known.items() if id in self.layout.columns}
@@ -79,7 +79,7 @@ def identity(kept: CompiledColumn) -> Identity:
     return kept.id, kept.type.ref, kept.column.filled
 
 
-def batch(wanted: Wanted, revisions: Sequence[Revision]) -> pa.RecordBatch:
+def batch(wanted: WantedColumns, revisions: Sequence[Revision]) -> pa.RecordBatch:
     """The wanted columns of rows that are not deleted."""
     builder = Builder(wanted)
     for start in range(0, len(revisions), PAGE_ROWS):
@@ -93,7 +93,7 @@ class Builder:
     A page becomes arrays at once: the garbage collector would walk long-lived Python objects again and again.
     """
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: WantedColumns) -> None:
         self._wanted = wanted
         self._index = wanted.layout.primary
         self._kepts = [wanted.layout.columns[id] for id in wanted.columns]

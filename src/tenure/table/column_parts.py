@@ -22,7 +22,7 @@ import pyarrow as pa
 from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.table.arrays import Bools, Int64s, KeyArray, Rows
-from tenure.table.column_batches import Wanted, batch, encoded
+from tenure.table.column_batches import WantedColumns, batch, encoded
 from tenure.table.lake.hidden_rows import HiddenRows
 
 KEY_BYTES_MAX = 48
@@ -52,7 +52,7 @@ class RowPart(NamedTuple):
 
 
 class HeldParts(NamedTuple):
-    wanted: Wanted
+    wanted: WantedColumns
     parts: tuple[RowPart, ...]
     loaded_at: Timestamp
     """The earliest readable time,"""
@@ -69,7 +69,7 @@ class HeldParts(NamedTuple):
     def held_bytes(self) -> int:
         return sum(part.held_bytes for part in self.parts) + self.hiding.held_bytes
 
-    def has(self, wanted: Wanted) -> bool:
+    def has(self, wanted: WantedColumns) -> bool:
         return wanted.columns.items() <= self.wanted.columns.items()
 
 

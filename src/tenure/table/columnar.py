@@ -47,7 +47,7 @@ from tenure.kv.store import Store
 from tenure.storage.engine import Revision
 from tenure.table.arrays import Bools
 from tenure.table.arrow import Unrepresentable
-from tenure.table.column_batches import PAGE_ROWS, Builder, Wanted, batch, identity
+from tenure.table.column_batches import PAGE_ROWS, Builder, WantedColumns, batch, identity
 from tenure.table.column_parts import HeldParts, RowPart, applied, piece, sorted_keys, together
 from tenure.table.lake.base import LakeBase
 from tenure.table.lake.hidden_rows import HiddenRows
@@ -104,7 +104,7 @@ class Columnar:
 
         Raises Unrepresentable if Arrow cannot represent a value.
         """
-        wanted = Wanted.of(layout, columns)
+        wanted = WantedColumns.of(layout, columns)
 
         def read(base: Base | None) -> Columns:
             assert base is None or isinstance(base, LakeBase)
@@ -113,7 +113,7 @@ class Columnar:
         return with_base(self._store.bases, layout.primary.head, read)
 
     def _read(
-        self, base: LakeBase | None, wanted: Wanted, source: Source, check: Check, within: Span | None
+        self, base: LakeBase | None, wanted: WantedColumns, source: Source, check: Check, within: Span | None
     ) -> Columns:
         read_at = source.read_at
         if base is not None and read_at < base.flushed_at:
@@ -189,7 +189,7 @@ class Columnar:
     # ── tables in memory ────────────────────────────────────────────────────────────────────────
 
     def _held(
-        self, base: LakeBase | None, wanted: Wanted, read_at: Timestamp, check: Check
+        self, base: LakeBase | None, wanted: WantedColumns, read_at: Timestamp, check: Check
     ) -> HeldParts | None:
         """The parts of a table, up to `read_at` at least; None if they cannot answer, or are too large."""
         slot = self._slot(_key(wanted.layout))
@@ -203,7 +203,7 @@ class Columnar:
         self._evict(slot)
         return held
 
-    def _bring_up(self, slot: "_Slot", wanted: Wanted, read_at: Timestamp, check: Check) -> None:
+    def _bring_up(self, slot: "_Slot", wanted: WantedColumns, read_at: Timestamp, check: Check) -> None:
         """Catches up, or loads, or finds the table too large."""
         held, slot.held = slot.held, None
         try:
@@ -219,7 +219,12 @@ class Columnar:
             slot.rows = slot.held.rows
 
     def _loaded_with_others(
-        self, base: LakeBase | None, wanted: Wanted, held: HeldParts | None, read_at: Timestamp, check: Check
+        self,
+        base: LakeBase | None,
+        wanted: WantedColumns,
+        held: HeldParts | None,
+        read_at: Timestamp,
+        check: Check,
     ) -> HeldParts | None:
         """With other columns, too, if they can be held: columns that were used once will be used again."""
         *larger, least = _with_others(base, wanted, held)
@@ -236,7 +241,7 @@ class Columnar:
             return slot
 
     def _loaded(
-        self, base: LakeBase | None, wanted: Wanted, read_at: Timestamp, check: Check
+        self, base: LakeBase | None, wanted: WantedColumns, read_at: Timestamp, check: Check
     ) -> HeldParts | None:
         if base is not None:
             with suppress(SnapshotTooOld):  # history since the flush is incomplete: the visible rows are not
@@ -253,7 +258,7 @@ class Columnar:
 
     def _batches(
         self,
-        wanted: Wanted,
+        wanted: WantedColumns,
         read_at: Timestamp,
         check: Check,
         *,
@@ -308,7 +313,7 @@ class Columnar:
     def _stream(
         self,
         base: LakeBase | None,
-        wanted: Wanted,
+        wanted: WantedColumns,
         read_at: Timestamp,
         over: Mapping[bytes, bytes | None],
         check: Check,
@@ -325,7 +330,7 @@ class Columnar:
         reader = pa.RecordBatchReader.from_batches(wanted.schema, batches())
         return Columns(reader, has_dead=not wanted.columns), hiding
 
-    def _hidden(self, base: LakeBase, wanted: Wanted, read_at: Timestamp, check: Check) -> HiddenRows:
+    def _hidden(self, base: LakeBase, wanted: WantedColumns, read_at: Timestamp, check: Check) -> HiddenRows:
         hiding = HiddenRows()
         snapshot = self._store.snapshot(read_at)
         for page in snapshot.stored(wanted.span, HISTORY_ROWS, since_at=base.flushed_at):
@@ -372,13 +377,17 @@ def _flushed_at(base: LakeBase | None) -> Timestamp:
     return ZERO_AT if base is None else base.flushed_at
 
 
-def _nothing(wanted: Wanted, at: Timestamp) -> HeldParts:
+def _nothing(wanted: WantedColumns, at: Timestamp) -> HeldParts:
     return HeldParts(wanted, (together([], wanted.schema),), at, at)
 
 
-def _with_others(base: LakeBase | None, wanted: Wanted, held: HeldParts | None) -> list[Wanted]:
+def _with_others(base: LakeBase | None, wanted: WantedColumns, held: HeldParts | None) -> list[WantedColumns]:
     """Which columns to load, the largest set first. All columns of a delta: reading it is what takes time."""
-    most = [] if base is None else [wanted.with_columns_of(Wanted.of(wanted.layout, [*wanted.layout.public]))]
+    most = (
+        []
+        if base is None
+        else [wanted.with_columns_of(WantedColumns.of(wanted.layout, [*wanted.layout.public]))]
+    )
     known = [] if held is None else [wanted.with_columns_of(held.wanted)]
     larger = [each for each in (*most, *known) if each.columns != wanted.columns]
     return [*larger, wanted]
@@ -395,7 +404,7 @@ def _own(over: Mapping[bytes, bytes | None]) -> list[Revision]:
 
 
 def _visible(
-    held: HeldParts, wanted: Wanted, read_at: Timestamp, over: Mapping[bytes, bytes | None]
+    held: HeldParts, wanted: WantedColumns, read_at: Timestamp, over: Mapping[bytes, bytes | None]
 ) -> Columns:
     masks = [_mask(part, read_at, over) for part in held.parts]
     tables = [part.table.select(wanted.names) for part in held.parts]

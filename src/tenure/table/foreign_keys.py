@@ -60,7 +60,7 @@ class RowWriter(Protocol):
     def default(self, column: int) -> Datum: ...
 
 
-class Lost(NamedTuple):
+class LostTarget(NamedTuple):
     """A target's row that no longer has the values by which it was referred to."""
 
     foreign_key: ForeignKey
@@ -102,7 +102,7 @@ class ForeignKeys:
     def __init__(self, tables: Tables, writer: Callable[[Layout, "ForeignKeys"], RowWriter]) -> None:
         self._tables = tables
         self._writer = writer
-        self._owed: list[Lost | RowReference] = []
+        self._owed: list[LostTarget | RowReference] = []
 
     def written(self, layout: Layout, old: Row | None, new: Row | None, value: bytes | None = None) -> None:
         """Notes the duties of a row's write. `value` is the value under its key, if that is known."""
@@ -128,16 +128,16 @@ class ForeignKeys:
             if self._owed:
                 waiting.append(self._taken())
 
-    def _taken(self) -> Iterator[Lost | list[RowReference]]:
+    def _taken(self) -> Iterator[LostTarget | list[RowReference]]:
         """The pending duties, consecutive references together."""
         owed, self._owed = self._owed, []
         for are_references, run in groupby(owed, lambda each: isinstance(each, RowReference)):
             if are_references:
                 yield [each for each in run if isinstance(each, RowReference)]
             else:
-                yield from (each for each in run if isinstance(each, Lost))
+                yield from (each for each in run if isinstance(each, LostTarget))
 
-    def _settle(self, txn: Transaction, owed: Lost | list[RowReference], check: Check) -> None:
+    def _settle(self, txn: Transaction, owed: LostTarget | list[RowReference], check: Check) -> None:
         if isinstance(owed, list):
             self._check_references(txn, owed, check)
         elif owed.acts:
@@ -171,7 +171,7 @@ class ForeignKeys:
                     by_key[table, foreign_key.id] = lookups
                 yield from lookups.of(row)
 
-    def _lost_by(self, layout: Layout, old: Row, new: Row | None) -> Iterator[Lost]:
+    def _lost_by(self, layout: Layout, old: Row, new: Row | None) -> Iterator[LostTarget]:
         for inbound in layout.table.inbound:
             referencing = layout if inbound.table == layout.table.id else self._tables(inbound.table)
             foreign_key = referencing.foreign_key(inbound.constraint)
@@ -181,9 +181,11 @@ class ForeignKeys:
             has_changed = new is None or _look_different(old, new, columns)
             if has_changed and all(old.values[id] is not None for id in columns):
                 refuse_offline(referencing.table)
-                yield Lost(foreign_key, referencing, layout, old.values, None if new is None else new.values)
+                yield LostTarget(
+                    foreign_key, referencing, layout, old.values, None if new is None else new.values
+                )
 
-    def _act(self, txn: Transaction, lost: Lost, check: Check) -> None:
+    def _act(self, txn: Transaction, lost: LostTarget, check: Check) -> None:
         foreign_key = lost.foreign_key
         writer = self._writer(lost.referencing, self)
         rows = list(interruptible(find(txn, lost.referencing, foreign_key.columns, lost.key()), check))
@@ -204,7 +206,7 @@ def _now(txn: Transaction, reference: RowReference) -> Row | None:
     return layout.row(layout.primary, reference.row.key, stored)
 
 
-def _changes(lost: Lost, writer: RowWriter) -> Values:
+def _changes(lost: LostTarget, writer: RowWriter) -> Values:
     columns = lost.foreign_key.columns
     if lost.action is Action.SET_NULL:
         return dict.fromkeys(columns)
@@ -214,7 +216,7 @@ def _changes(lost: Lost, writer: RowWriter) -> Values:
     return dict(zip(columns, (lost.now[id] for id in lost.foreign_key.target_columns), strict=True))
 
 
-def _check_lost(txn: Transaction, lost: Lost) -> None:
+def _check_lost(txn: Transaction, lost: LostTarget) -> None:
     foreign_key, target, referencing = lost.foreign_key, lost.target, lost.referencing
     is_restrict = lost.action is Action.RESTRICT
     if not is_restrict and exists(txn, target, foreign_key.target_columns, lost.key()):

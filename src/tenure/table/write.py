@@ -66,7 +66,7 @@ class IndexStep(NamedTuple):
     added: IndexEntry | None
 
 
-class Postponed(NamedTuple):
+class PostponedEntry(NamedTuple):
     """An entry of a deferrable index that is added when the statement ends."""
 
     keyed: CompiledIndex
@@ -96,7 +96,7 @@ class TableWriter:
         self._context = context
         self._following = layout.following
         self._read = read
-        self._postponed: list[Postponed] = []
+        self._postponed: list[PostponedEntry] = []
         self._postpones = foreign_keys is None
         """Changes by foreign keys are checked at once: they may reach a row a second time."""
         self._foreign_keys = foreign_keys or ForeignKeys(
@@ -296,7 +296,7 @@ class TableWriter:
             after = None
         if new is not None and after is not None:
             if self._is_postponed(index, before, new, after):
-                self._postponed.append(Postponed(index, new, after))
+                self._postponed.append(PostponedEntry(index, new, after))
                 after = None
             else:
                 self._check_addable(txn, index, old, before, new, after)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tenure.base.errors import BadDump
 from tenure.bulk.dumps import scan
-from tenure.bulk.dumps.scan import CopiedRows, DumpLimits, Inserted, Item, Said, items
+from tenure.bulk.dumps.scan import CopiedRows, DumpLimits, DumpStatement, InsertedRows, Item, items
 from tenure.bulk.importing.records import DumpRange
 from tests.unit.pipeline.reading.files import Slow
 
@@ -44,7 +44,10 @@ QUOTED = [
 @pytest.mark.parametrize("text", QUOTED)
 @pytest.mark.parametrize("most", [1, 3, 1 << 20])
 def test_a_statement_ends_where_the_lexer_says(text: str, most: int) -> None:
-    assert found(f"{text}\n{text}", most) == [Said(text, 1), Said(text, 2 + text.count("\n"))]
+    assert found(f"{text}\n{text}", most) == [
+        DumpStatement(text, 1),
+        DumpStatement(text, 2 + text.count("\n")),
+    ]
 
 
 @settings(max_examples=200)
@@ -61,7 +64,7 @@ def test_rows_of_copy_are_ranges_with_their_lines() -> None:
     assert found(text) == [
         CopiedRows("COPY t (a) FROM stdin;", 3, (DumpRange(start, text.index("\\.\n\nCOPY"), 4),)),
         CopiedRows("COPY u FROM stdin;", 9, ()),
-        Said("SELECT 1;", 11),
+        DumpStatement("SELECT 1;", 11),
     ]
     assert found(text, 1) == found(text)
 
@@ -86,13 +89,13 @@ def test_inserts_into_the_same_columns_are_one_block_of_rows() -> None:
     b = 'INSERT INTO "T" ("a b", c) OVERRIDING SYSTEM VALUE VALUES\n\t(1, 2),\n\t(3, 4);\n'
     text = a + a + b + a
     assert found(text) == [
-        Inserted("INSERT INTO s.t VALUES", 1, (DumpRange(0, 2 * len(a) - 1, 1),)),
-        Inserted(
+        InsertedRows("INSERT INTO s.t VALUES", 1, (DumpRange(0, 2 * len(a) - 1, 1),)),
+        InsertedRows(
             'INSERT INTO "T" ("a b", c) OVERRIDING SYSTEM VALUE VALUES',
             5,
             (DumpRange(2 * len(a), 2 * len(a) + len(b) - 1, 5),),
         ),
-        Inserted("INSERT INTO s.t VALUES", 8, (DumpRange(2 * len(a) + len(b), len(text) - 1, 8),)),
+        InsertedRows("INSERT INTO s.t VALUES", 8, (DumpRange(2 * len(a) + len(b), len(text) - 1, 8),)),
     ]
     assert found(text, 5) == found(text)
 
@@ -109,12 +112,12 @@ def test_inserts_into_the_same_columns_are_one_block_of_rows() -> None:
     ],
 )
 def test_an_insert_of_anything_but_constants_is_a_statement(text: str) -> None:
-    assert found(text) == [Said(text, 1)]
+    assert found(text) == [DumpStatement(text, 1)]
 
 
 def test_what_newer_versions_write_for_psql_is_passed_over() -> None:
     text = "\\restrict abc\nSELECT 1;\n\\connect db\n\\unrestrict abc"
-    assert found(text) == [Said("SELECT 1;", 2)]
+    assert found(text) == [DumpStatement("SELECT 1;", 2)]
 
 
 @pytest.mark.parametrize("command", [r"\! rm -rf /", r"\i other.sql", r"\copy t from x", r"\o x", r"\gexec"])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tenure.bulk.importing import sorting
-from tenure.bulk.importing.clashes import Refused, decided
+from tenure.bulk.importing.clashes import RefusedRow, decided
 from tenure.pipeline import runs
 from tenure.pipeline.merge_inputs import Clash
 from tests.unit.bulk.imports import Importing
@@ -146,4 +146,4 @@ def test_rows_are_decided_in_their_order_whatever_the_order_of_clashes() -> None
         Clash((1, 1), b"x", "one", False, ((0, 1), (0, 2))),
     ]
     for order in (clashes, clashes[::-1]):
-        assert decided(order) == {(0, 2): Refused("23505", "one", (0, 1))}
+        assert decided(order) == {(0, 2): RefusedRow("23505", "one", (0, 1))}

@@ -10,7 +10,7 @@ from tenure.catalog.changes.table_changes import (
     DropDefault,
     DropKey,
     DropNotNull,
-    Referring,
+    ReferringKey,
     RenameColumn,
     SetDefault,
     SetNotNull,
@@ -103,7 +103,7 @@ def test_a_column_of_the_primary_key_cannot_be_dropped() -> None:
 
 def test_a_column_that_others_refer_to_is_dropped_only_by_cascade() -> None:
     key = ForeignKey(7, "orders_name_fkey", (2,), 200, (2,))
-    referring = (Referring(300, "orders", key),)
+    referring = (ReferringKey(300, "orders", key),)
     with pytest.raises(UserError) as caught:
         DropColumn("name", referring=referring).apply(users())
     assert caught.value.sqlstate == "2BP01"

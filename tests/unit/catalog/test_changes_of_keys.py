@@ -7,7 +7,7 @@ from tenure.catalog.changes.table_changes import (
     DropKey,
     DropPrimaryKey,
     NamedKeyColumn,
-    Referring,
+    ReferringKey,
     RenameIndex,
     row_id,
 )
@@ -52,7 +52,7 @@ def test_the_index_of_a_constraint_goes_with_the_constraint_only() -> None:
 
 
 def test_a_unique_index_that_others_refer_to_is_dropped_only_by_cascade() -> None:
-    referring = (Referring(300, "orders", ForeignKey(7, "fk", (2,), 200, (2,))),)
+    referring = (ReferringKey(300, "orders", ForeignKey(7, "fk", (2,), 200, (2,))),)
     assert refused(DropConstraint("users_name", referring=referring)) == (
         "2BP01",
         "cannot drop constraint users_name on table users because other objects depend on it",
@@ -122,6 +122,6 @@ def test_a_primary_key_is_replaced_by_dropping_and_adding_one() -> None:
 
 
 def test_a_key_that_others_refer_to_is_kept_as_a_unique_index_or_stays() -> None:
-    referring = (Referring(300, "orders", ForeignKey(7, "fk", (2,), 200, (1,))),)
+    referring = (ReferringKey(300, "orders", ForeignKey(7, "fk", (2,), 200, (1,))),)
     assert refused(AlterPrimaryKey("k", (NamedKeyColumn("age"),), referring=referring))[0] == "2BP01"
     declared(users(), AlterPrimaryKey("k", (NamedKeyColumn("age"),), referring=referring, former="f"))

@@ -7,7 +7,7 @@ import pytest
 from tenure.catalog.descriptors.definitions import ElementState, Index, KeyPart, Table, replace
 from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.schema_change.stages import Work
-from tenure.schema_change.walk import Untracked, Walk
+from tenure.schema_change.walk import UntrackedProgress, Walk
 from tests.unit.schema_change.clusters import SchemaNode
 from tests.unit.schema_change.declared import A, created
 
@@ -18,7 +18,7 @@ class Canceled(Exception):
     pass
 
 
-class SavedSteps(Untracked):
+class SavedSteps(UntrackedProgress):
     def __init__(self) -> None:
         self.saved: list[bytes | None] = []
 
@@ -42,7 +42,9 @@ def _publish_adding(node: SchemaNode, id: int, job: int) -> Table:
     return node.table(id)
 
 
-def _walk(node: SchemaNode, id: int, progress: Untracked, check: Callable[[], None] = lambda: None) -> Walk:
+def _walk(
+    node: SchemaNode, id: int, progress: UntrackedProgress, check: Callable[[], None] = lambda: None
+) -> Walk:
     waiter = LeaseWaiter(node.store.clock.now(), check=check)
     return node.changer.walk(
         [id], job=OWN_JOB, transact=node.store.transact, waiter=waiter, progress=progress

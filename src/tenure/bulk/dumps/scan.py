@@ -1,11 +1,11 @@
 r"""A dump as a stream: its statements, and the positions of its rows in the file.
 
-    SET ...; CREATE TABLE ...;        Said       the statement's text, to be parsed
-    COPY t (a, b) FROM stdin;         Copied     ... and the ranges of bytes that its rows are in
+    SET ...; CREATE TABLE ...;        DumpStatement    the statement's text, to be parsed
+    COPY t (a, b) FROM stdin;         CopiedRows       ... and the ranges of bytes that its rows are in
     1 <tab> x
     \.
-    INSERT INTO t VALUES (1, 'x');    Inserted   the first words, and the ranges that have the same ones
-    \restrict, \unrestrict, \connect             skipped; all other commands of psql are refused
+    INSERT INTO t VALUES (1, 'x');    InsertedRows     the first words, and the ranges that have the same ones
+    \restrict, \unrestrict, \connect                   skipped; all other commands of psql are refused
 
 Quoted text is found as PostgreSQL's lexer finds it: '...', E'...', "...", $tag$...$tag$, comments to the end
 of the line and nested ones. Should the two differ all the same, the parser refuses anything but exactly one
@@ -44,7 +44,7 @@ class DumpLimits(NamedTuple):
     """Statements and blocks of rows: ten for each of 20,000 tables."""
 
 
-class Said(NamedTuple):
+class DumpStatement(NamedTuple):
     text: str
     line: int
 
@@ -55,14 +55,14 @@ class CopiedRows(NamedTuple):
     ranges: tuple[DumpRange, ...]
 
 
-class Inserted(NamedTuple):
+class InsertedRows(NamedTuple):
     text: str
     """INSERT INTO t (a, b) VALUES: without the values."""
     line: int
     ranges: tuple[DumpRange, ...]
 
 
-Item: TypeAlias = Said | CopiedRows | Inserted
+Item: TypeAlias = DumpStatement | CopiedRows | InsertedRows
 Find: TypeAlias = Callable[[bytes, int], int | None]
 
 USUAL = DumpLimits()
@@ -207,14 +207,14 @@ class _Scan:
             raise BadDump(f"a dump must not have the command {word} of psql", self._file, line, "0A000")
         self._advance(found.end())
 
-    def _statement(self) -> Said | CopiedRows:
+    def _statement(self) -> DumpStatement | CopiedRows:
         line = self._line
         end = self._until(_statement_end, "statement")
         data = self._data[self._at : end]
         self._advance(end)
         text = self._text(data, line)
         if _FROM_STDIN.fullmatch(data) is None:
-            return Said(text, line)
+            return DumpStatement(text, line)
         return CopiedRows(text, line, tuple(self._copied(line)))
 
     def _text(self, data: bytes, line: int) -> str:
@@ -273,7 +273,7 @@ class _Inserts:
         self._line = 0
         self._ranges: list[DumpRange] = []
 
-    def add(self, head: str, line: int, start: int, end: int) -> Iterator[Inserted]:
+    def add(self, head: str, line: int, start: int, end: int) -> Iterator[InsertedRows]:
         if head != self._head:
             yield from self.end()
             self._head, self._line = head, line
@@ -284,9 +284,9 @@ class _Inserts:
         else:
             self._ranges[-1] = DumpRange(last.start, end, last.line)
 
-    def end(self) -> Iterator[Inserted]:
+    def end(self) -> Iterator[InsertedRows]:
         if self._ranges:
-            yield Inserted(self._head, self._line, tuple(self._ranges))
+            yield InsertedRows(self._head, self._line, tuple(self._ranges))
         self._head, self._ranges = "", []
 
 

@@ -40,7 +40,7 @@ from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.pipeline.tasks import SPARK
 from tenure.table.backfill import BATCH_ROWS, Pace, refill_index
-from tenure.table.lake.manifests import Manifest, Written, no_base
+from tenure.table.lake.manifests import Manifest, WrittenFile, no_base
 from tenure.table.lake.publishing import ManifestEdit, publish, publish_filled
 from tenure.table.rows import IndexEntry, Layout, Layouts
 
@@ -199,7 +199,7 @@ class _Fill:
         )
         return merged
 
-    def _publish(self, began_with: Manifest, live: Sequence[Written], at: Timestamp) -> None:
+    def _publish(self, began_with: Manifest, live: Sequence[WrittenFile], at: Timestamp) -> None:
         lake = self._lake
 
         def work(txn: Transaction) -> None:

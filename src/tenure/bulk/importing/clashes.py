@@ -27,14 +27,14 @@ from tenure.table.arrays import Rows
 from tenure.table.key_order import plain
 
 
-class Refused(NamedTuple):
+class RefusedRow(NamedTuple):
     sqlstate: str
     said: str
     by: Origin | None = None
     """The row that has its key; None if that is a row of the table, or there is none."""
 
 
-def decided(clashes: Iterable[Clash]) -> dict[Origin, Refused]:
+def decided(clashes: Iterable[Clash]) -> dict[Origin, RefusedRow]:
     """The rows that are refused."""
     of_row: dict[Origin, list[Clash]] = {}
     taken: dict[tuple[tuple[int, int], bytes], Origin | None] = {}
@@ -43,12 +43,14 @@ def decided(clashes: Iterable[Clash]) -> dict[Origin, Refused]:
             taken[clash.of_index, clash.key] = None
         for origin in clash.origins:
             of_row.setdefault(origin, []).append(clash)
-    refused: dict[Origin, Refused] = {}
+    refused: dict[Origin, RefusedRow] = {}
     for origin in sorted(of_row):
         met = [each for each in of_row[origin] if (each.of_index, each.key) in taken]
         if met:
             first = min(met, key=lambda each: each.of_index)
-            refused[origin] = Refused(UniqueViolation.sqlstate, first.said, taken[first.of_index, first.key])
+            refused[origin] = RefusedRow(
+                UniqueViolation.sqlstate, first.said, taken[first.of_index, first.key]
+            )
         else:
             taken.update({(each.of_index, each.key): origin for each in of_row[origin]})
     return refused

@@ -11,7 +11,7 @@ from tenure.bulk.importing.inputs import (
     InputFile,
     Split,
     StatementFacts,
-    Unpacked,
+    UnpackedDump,
     groups,
     sources_of,
     splits_of,
@@ -65,7 +65,7 @@ class FirstPass:
     def __init__(self, common: Pass) -> None:
         self._common = common
         self._files: tuple[str, ...] = ()
-        self._unpacked: Unpacked | None = None
+        self._unpacked: UnpackedDump | None = None
 
     def run(self, snapshot: Snapshot) -> SurveyedInput:
         tables = [self._table(snapshot, input) for input in self._common.payload.tables]
@@ -129,12 +129,12 @@ class FirstPass:
             self._unpack(sources[0]) if table.input.is_compressed else None,
         )
 
-    def _unpack(self, source: InputFile) -> Unpacked:
+    def _unpack(self, source: InputFile) -> UnpackedDump:
         """Decompresses a dump, for all of its tables."""
         if self._unpacked is None:
             lake, run = self._common.lake, self._common.run
             name = self._common.scratch("dump")
             run.checkpoint(fraction=0.0, status="decompressing")
             unpack(lake.files, name, source, run.check)
-            self._unpacked = Unpacked(lake.place, name)
+            self._unpacked = UnpackedDump(lake.place, name)
         return self._unpacked

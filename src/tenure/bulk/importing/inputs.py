@@ -161,7 +161,7 @@ def splits_of(
     sources: Sequence[InputFile],
     numbers: Sequence[int],
     survey: Survey,
-    unpacked: "Unpacked | None" = None,
+    unpacked: "UnpackedDump | None" = None,
 ) -> list[Split]:
     """All splits, in the order of the files; `survey` runs the kernel of that name."""
     files = [_whole(payload, input, layout, source) for source in sources]
@@ -199,7 +199,7 @@ def _whole(payload: ImportPayload, input: TableInput, layout: Layout, source: In
     )
 
 
-class Unpacked(NamedTuple):
+class UnpackedDump(NamedTuple):
     """A dump that is decompressed for the time of an import: its tables are read in any order."""
 
     place: StoreHandle
@@ -214,7 +214,7 @@ def unpack(lake: Files, name: str, source: InputFile, check: Callable[[], None])
 
 
 def _ranges(
-    input: TableInput, file: ReadTask, source: InputFile, number: int, unpacked: Unpacked | None
+    input: TableInput, file: ReadTask, source: InputFile, number: int, unpacked: UnpackedDump | None
 ) -> Iterator[Split]:
     """The parts of a dump that have rows of one table."""
     if source.bytes != input.bytes:

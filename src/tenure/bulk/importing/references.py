@@ -28,7 +28,7 @@ from tenure.catalog.descriptors.definitions import ElementState, ForeignKey, Ind
 from tenure.kv.encoding import decode
 from tenure.kv.keys import Span
 from tenure.pipeline.merge_inputs import Origin
-from tenure.pipeline.remote_handles import Opened, StoreHandle, TableVersion, opened
+from tenure.pipeline.remote_handles import OpenHandles, StoreHandle, TableVersion, opened
 from tenure.pipeline.runs import SortedRun, cuts, read_runs, rows_per_range, within
 from tenure.pipeline.tasks import Attempt
 from tenure.table.arrays import Bools, Keys
@@ -166,7 +166,7 @@ def find_referring(task: FindTask, attempt: Attempt) -> list[tuple[Origin, str]]
     return [(origin_of(rows, at), said[keys[at].as_py()]) for at in places]
 
 
-def _keys_there(place: Opened, task: ReferenceTask, referring: Keys) -> Keys:
+def _keys_there(place: OpenHandles, task: ReferenceTask, referring: Keys) -> Keys:
     """Keys of the target's index, at least those that are referred to."""
     sought = pc.unique(referring.column(KEY))
     sought = sought.take(pc.array_sort_indices(sought))
@@ -183,7 +183,7 @@ def _meets(file: File, task: ReferenceTask) -> bool:
     return file.last >= task.lo and (task.hi is None or file.first < task.hi)
 
 
-def _in_file(place: Opened, file: File, sought: Keys) -> Keys:
+def _in_file(place: OpenHandles, file: File, sought: Keys) -> Keys:
     """The keys of a file, from the groups that may have one of those searched for."""
     known = place.checked.footer(file)
     ends = [*known.firsts[1:], file.last + b"\0"]
@@ -197,7 +197,7 @@ def _in_file(place: Opened, file: File, sought: Keys) -> Keys:
     return place.checked.read_groups(file, groups, [KEY]).column(KEY).combine_chunks()
 
 
-def _in_store(place: Opened, task: ReferenceTask) -> tuple[Keys, Bools]:
+def _in_store(place: OpenHandles, task: ReferenceTask) -> tuple[Keys, Bools]:
     """Keys that the delta has added, and those that it has removed."""
     keyspace = place.store.keyspace
     head = keyspace.head(task.manifest.table, task.manifest.index)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from tenure.base.errors import FileExists, InputFailed, RowsRefused, StoreError, UniqueViolation, UserError
-from tenure.bulk.importing.clashes import Refused
+from tenure.bulk.importing.clashes import RefusedRow
 from tenure.pipeline.merge_inputs import Origin
 from tenure.pipeline.reading.tasks import Reject
 from tenure.storage.locations import Locations
@@ -30,7 +30,7 @@ def too_many(rejects: Sequence[Reject], tolerated: int) -> RowsRefused:
     return RowsRefused(ordered[0].reason, sqlstate=ordered[0].sqlstate, detail=detail)
 
 
-def reject_of(origin: Origin, refused: Refused, files: Sequence[str]) -> Reject:
+def reject_of(origin: Origin, refused: RefusedRow, files: Sequence[str]) -> Reject:
     """A row that could be parsed, and is refused for its key."""
     said = refused.said
     if refused.sqlstate == UniqueViolation.sqlstate:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tenure.base.errors import ForeignKeyViolation
 from tenure.bulk.importing import references
-from tenure.bulk.importing.clashes import Refused, decided
+from tenure.bulk.importing.clashes import RefusedRow, decided
 from tenure.bulk.importing.duplicate_keys import ImportRules
 from tenure.bulk.importing.first_pass import SurveyedInput
 from tenure.bulk.importing.names import write_names, write_refused
@@ -61,7 +61,7 @@ class SecondPass:
         tables = self._input.tables
         return zip(tables, self._input.found, range(len(tables)), strict=True)
 
-    def _refuse(self, bad: Mapping[Origin, Refused]) -> None:
+    def _refuse(self, bad: Mapping[Origin, RefusedRow]) -> None:
         self._rejects += [reject_of(origin, refused, self._input.files) for origin, refused in bad.items()]
         self._common.tolerate(self._rejects)
         self._origins |= bad.keys()
@@ -98,9 +98,9 @@ class SecondPass:
 
     # ── foreign keys ───────────────────────────────────────────────────────────────────────────
 
-    def _dangling(self) -> dict[Origin, Refused]:
+    def _dangling(self) -> dict[Origin, RefusedRow]:
         """Rows with missing references, if some are tolerated."""
-        bad: dict[Origin, Refused] = {}
+        bad: dict[Origin, RefusedRow] = {}
         for table, results, number in self._each():
             part = part_of(REFERRING, number, len(self._input.tables))
             tasks = list(self._reference_tasks(table, results))
@@ -143,7 +143,7 @@ class SecondPass:
         results: Sequence[SortedSplits],
         reference: SortedReference,
         missing: list[MissingKey],
-    ) -> dict[Origin, Refused]:
+    ) -> dict[Origin, RefusedRow]:
         """All rows that refer to these keys: the first pass kept only one for each key."""
         tolerated = self._common.tolerated(table)
         tasks = [
@@ -153,4 +153,4 @@ class SecondPass:
         ]
         found = self._common.phases.do(references.find_referring, tasks, REFERRING, "looking for bad rows")
         sqlstate = ForeignKeyViolation.sqlstate
-        return {origin: Refused(sqlstate, said) for of_run in found for origin, said in of_run}
+        return {origin: RefusedRow(sqlstate, said) for of_run in found for origin, said in of_run}

@@ -34,7 +34,7 @@ from tenure.expr.types.datatype import Type
 from tenure.kv.keys import KEY_BYTES_MAX
 from tenure.pipeline.reading.rows import read
 from tenure.pipeline.reading.tasks import Reject
-from tenure.pipeline.remote_handles import Opened, StoreHandle, TableVersion, opened
+from tenure.pipeline.remote_handles import OpenHandles, StoreHandle, TableVersion, opened
 from tenure.pipeline.runs import (
     LINE,
     PRIMARY_KEY,
@@ -125,12 +125,12 @@ def sort_split(task: SortTask, attempt: Attempt) -> SortedSplits:
     )
 
 
-def layout_of(place: Opened, version: TableVersion) -> Layout:
+def layout_of(place: OpenHandles, version: TableVersion) -> Layout:
     enums = {enum.id: enum for enum in version.enums}
     return Layouts(place.store.keyspace).of(version.table, enums.__getitem__)
 
 
-def _row_completer(place: Opened, task: SortTask, layout: Layout) -> RowCompleter:
+def _row_completer(place: OpenHandles, task: SortTask, layout: Layout) -> RowCompleter:
     env = SystemEnv()
     facts = task.facts
     numbers = RowNumbers(task.version.table.version, task.first_row)

@@ -25,7 +25,7 @@ from tenure.base.errors import (
 )
 from tenure.catalog.changes.index_changes import drop_keys, in_key, remade, without_column
 from tenure.catalog.changes.table_parts import (
-    Referring,
+    ReferringKey,
     TableChange,
     allow_null,
     changed,
@@ -92,7 +92,7 @@ class AddColumn(TableChange, frozen=True):
 class DropColumn(TableChange, frozen=True):
     name: str
     is_cascade: bool = False
-    referring: tuple[Referring, ...] = ()
+    referring: tuple[ReferringKey, ...] = ()
     """The foreign keys of other tables that refer to this one."""
 
     def apply(self, table: Table) -> Table:
@@ -116,7 +116,7 @@ class DropColumn(TableChange, frozen=True):
     def elsewhere(self, table: Table) -> Iterable[tuple[int, TableChange]]:
         return drop_keys(self._needing(column_of(table, self.name)))
 
-    def _needing(self, column: Column) -> list[Referring]:
+    def _needing(self, column: Column) -> list[ReferringKey]:
         return [each for each in self.referring if column.id in each.key.target_columns]
 
 

@@ -27,7 +27,7 @@ from tenure.catalog.changes.index_changes import (
     row_id,
 )
 from tenure.catalog.changes.table_parts import (
-    Referring,
+    ReferringKey,
     TableChange,
     changed,
     constraint_named,
@@ -130,7 +130,7 @@ class DropInbound(TableChange, frozen=True):
 class DropConstraint(TableChange, frozen=True):
     name: str
     is_cascade: bool = False
-    referring: tuple[Referring, ...] = ()
+    referring: tuple[ReferringKey, ...] = ()
 
     def apply(self, table: Table) -> Table:
         match constraint := constraint_of(table, self.name):

@@ -53,7 +53,7 @@ class Thing(NamedTuple):
     element: int = 0
 
 
-class Going(NamedTuple):
+class DroppedObject(NamedTuple):
     thing: Thing
     because: Thing
     """The object that it depends on."""
@@ -66,7 +66,7 @@ Contents = Mapping[int, Sequence[AnyDescriptor]]
 
 def closure(
     draft: Draft, catalog: CatalogBelow, roots: Sequence[Thing], contents: Contents | None = None
-) -> list[Going]:
+) -> list[DroppedObject]:
     """All objects that are dropped with the roots, without the roots, in the order of the drop."""
     reach = _Reach(draft, catalog, roots, contents or {})
     for root in roots:
@@ -83,7 +83,7 @@ class _Reach:
         self._contents = contents
         self._inside = {each.id for inside in contents.values() for each in inside}
         self._seen = set(roots)
-        self.going: list[Going] = []
+        self.going: list[DroppedObject] = []
 
     def follow(self, thing: Thing) -> None:
         found = [*self._dependents(thing)]
@@ -99,46 +99,46 @@ class _Reach:
             return True
         return thing in self._seen or (thing.part == DEFAULT and thing._replace(part=COLUMN) in self._seen)
 
-    def _dependents(self, thing: Thing) -> Iterator[Going]:
+    def _dependents(self, thing: Thing) -> Iterator[DroppedObject]:
         if thing.part == COLUMN:
             yield from self._of_column(thing)
         elif not thing.part:
             yield from self._of_descriptor(thing)
 
-    def _of_descriptor(self, thing: Thing) -> Iterator[Going]:
+    def _of_descriptor(self, thing: Thing) -> Iterator[DroppedObject]:
         descriptor = descriptor_of(self._draft, self._known, thing.id)
         for each in self._contents.get(thing.id, ()):
-            yield Going(Thing(each.id), thing, _goes_untold(each))
+            yield DroppedObject(Thing(each.id), thing, _goes_untold(each))
         for view in views_of(self._draft, self._known, thing.id):
-            yield Going(Thing(view.id), thing, False)
+            yield DroppedObject(Thing(view.id), thing, False)
         match descriptor:
             case Table():
                 for referring in referring_to(self._draft, self._known, descriptor):
-                    yield Going(Thing(referring.table, CONSTRAINT, referring.key.id), thing, False)
+                    yield DroppedObject(Thing(referring.table, CONSTRAINT, referring.key.id), thing, False)
                 for sequence in owned_sequences(self._draft, self._known, descriptor):
-                    yield Going(Thing(sequence.id), thing, True)
+                    yield DroppedObject(Thing(sequence.id), thing, True)
             case EnumType():
                 for table in self._tables(descriptor.referents):
                     for column in staying(table.columns):
                         if column.type.enum == thing.id:
-                            yield Going(Thing(table.id, COLUMN, column.id), thing, False)
+                            yield DroppedObject(Thing(table.id, COLUMN, column.id), thing, False)
             case SequenceDescriptor():
                 for table in self._tables(descriptor.dependents):
                     for column in staying(table.columns):
                         if column.default is not None and thing.id in column.default.sequences:
-                            yield Going(Thing(table.id, DEFAULT, column.id), thing, False)
+                            yield DroppedObject(Thing(table.id, DEFAULT, column.id), thing, False)
 
-    def _of_column(self, thing: Thing) -> Iterator[Going]:
+    def _of_column(self, thing: Thing) -> Iterator[DroppedObject]:
         table = table_of(self._draft, self._known, thing.id)
         for view in views_of(self._draft, self._known, table.id, thing.element):
-            yield Going(Thing(view.id), thing, False)
+            yield DroppedObject(Thing(view.id), thing, False)
         for each in referring_to(self._draft, self._known, table):
             if thing.element in each.key.target_columns:
-                yield Going(Thing(each.table, CONSTRAINT, each.key.id), thing, False)
+                yield DroppedObject(Thing(each.table, CONSTRAINT, each.key.id), thing, False)
         for column in generated_from(table, thing.element):
-            yield Going(Thing(table.id, COLUMN, column.id), thing, False)
+            yield DroppedObject(Thing(table.id, COLUMN, column.id), thing, False)
         for sequence in owned_sequences(self._draft, self._known, table, thing.element):
-            yield Going(Thing(sequence.id), thing, True)
+            yield DroppedObject(Thing(sequence.id), thing, True)
 
     def _tables(self, ids: Collection[int]) -> Iterator[Table]:
         for id in ids:
@@ -147,7 +147,7 @@ class _Reach:
                 yield table
 
 
-def _order(going: Going) -> tuple[int, str, int]:
+def _order(going: DroppedObject) -> tuple[int, str, int]:
     id, part, element = going.thing
     return -id, part, element if part == COLUMN else -element
 
@@ -178,7 +178,7 @@ def always(descriptor: AnyDescriptor) -> bool:
 
 
 def lines(
-    draft: Draft, catalog: CatalogBelow, going: Sequence[Going], *, qualifies: Qualifies = never
+    draft: Draft, catalog: CatalogBelow, going: Sequence[DroppedObject], *, qualifies: Qualifies = never
 ) -> list[str]:
     """The dependent objects as PostgreSQL lists them: nearest first."""
     return [

@@ -22,7 +22,7 @@ from tenure.base.errors import (
 from tenure.catalog.changes.table_parts import (
     DropKey,
     NamedKeyColumn,
-    Referring,
+    ReferringKey,
     TableChange,
     allow_null,
     changed,
@@ -78,7 +78,7 @@ class AddIndex(TableChange, frozen=True):
 class DropIndex(TableChange, frozen=True):
     name: str
     is_cascade: bool = False
-    referring: tuple[Referring, ...] = ()
+    referring: tuple[ReferringKey, ...] = ()
 
     def apply(self, table: Table) -> Table:
         index = index_of(table, self.name)
@@ -123,7 +123,7 @@ class AlterPrimaryKey(TableChange, frozen=True):
     """Declared by ADD PRIMARY KEY, which requires that there is none."""
     former: str = ""
     """The unique index that the former key becomes, if any."""
-    referring: tuple[Referring, ...] = ()
+    referring: tuple[ReferringKey, ...] = ()
     is_deferrable: bool = False
 
     def apply(self, table: Table) -> Table:
@@ -198,14 +198,16 @@ def in_key(table: Table, column: Column) -> bool:
     return any(part.column == column.id for key in keys for part in key.parts)
 
 
-def needing(table: Table, index: Index, referring: Iterable[Referring]) -> list[Referring]:
+def needing(table: Table, index: Index, referring: Iterable[ReferringKey]) -> list[ReferringKey]:
     """The foreign keys that refer to columns which only this index makes unique."""
     mine = columns_of(index)
     others = [columns_of(each) for each in staying(table.indexes) if is_target(each) and each.id != index.id]
     if not is_target(index) or mine in others:
         return []
     itself = [
-        Referring(table.id, table.name, key) for key in staying(table.foreign_keys) if key.target == table.id
+        ReferringKey(table.id, table.name, key)
+        for key in staying(table.foreign_keys)
+        if key.target == table.id
     ]
     return [each for each in (*referring, *itself) if set(each.key.target_columns) == mine]
 
@@ -219,7 +221,7 @@ def columns_of(index: Index) -> set[int]:
     return {part.column for part in index.parts}
 
 
-def drop_keys(referring: Iterable[Referring]) -> Iterable[tuple[int, TableChange]]:
+def drop_keys(referring: Iterable[ReferringKey]) -> Iterable[tuple[int, TableChange]]:
     return [(each.table, DropKey(each.key.id)) for each in referring]
 
 
@@ -306,7 +308,7 @@ def renamed_index(table: Table, index: Index, name: str) -> Table:
 
 
 def dropped_index(
-    table: Table, index: Index, what: str, is_cascade: bool, referring: Iterable[Referring]
+    table: Table, index: Index, what: str, is_cascade: bool, referring: Iterable[ReferringKey]
 ) -> Table:
     refusing = needing(table, index, referring)
     if refusing and not is_cascade:
@@ -314,7 +316,7 @@ def dropped_index(
     return without_index(table, index)
 
 
-def _refusal(what: str, index: Index, refusing: Iterable[Referring]) -> DependentObjects:
+def _refusal(what: str, index: Index, refusing: Iterable[ReferringKey]) -> DependentObjects:
     """Foreign keys depend on the index, also if its constraint or column is dropped."""
     return DependentObjects.listing(
         f"cannot drop {what} because other objects depend on it",

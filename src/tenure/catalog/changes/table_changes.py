@@ -63,7 +63,7 @@ from tenure.catalog.changes.index_changes import (
 from tenure.catalog.changes.table_parts import (
     DropKey,
     NamedKeyColumn,
-    Referring,
+    ReferringKey,
     TableChange,
     find_column,
     free_name,
@@ -107,7 +107,7 @@ __all__ = [
     "DropNotNull",
     "DropPrimaryKey",
     "NamedKeyColumn",
-    "Referring",
+    "ReferringKey",
     "RenameColumn",
     "RenameConstraint",
     "RenameIndex",
@@ -173,7 +173,7 @@ class DropPrimaryKey(TableChange, frozen=True):
 
     default: Expression
     """The default of the row ids: unique_rowid()."""
-    referring: tuple[Referring, ...] = ()
+    referring: tuple[ReferringKey, ...] = ()
 
     def apply(self, table: Table) -> Table:
         column = row_id_column(table, self.default)
@@ -245,10 +245,10 @@ def table_of(draft: Draft, catalog: CatalogBelow, id: int) -> Table:
     return table
 
 
-def referring_to(draft: Draft, catalog: CatalogBelow, table: Table) -> tuple[Referring, ...]:
+def referring_to(draft: Draft, catalog: CatalogBelow, table: Table) -> tuple[ReferringKey, ...]:
     """The foreign keys of other tables that refer to it after all declared changes."""
     return tuple(
-        Referring(other.id, other.name, key)
+        ReferringKey(other.id, other.name, key)
         for inbound in table.inbound
         if inbound.table != table.id
         and isinstance(other := descriptor_of(draft, catalog, inbound.table), Table)

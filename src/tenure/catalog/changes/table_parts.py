@@ -51,7 +51,7 @@ class NamedKeyColumn(Record, frozen=True):
     is_descending: bool = False
 
 
-class Referring(Record, frozen=True):
+class ReferringKey(Record, frozen=True):
     """A foreign key of another table, as a change of its target sees it."""
 
     table: int

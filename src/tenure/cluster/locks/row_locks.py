@@ -36,7 +36,7 @@ NAME_BYTES_MAX = 64
 """A longer key is locked by a digest of it, so that the record's own key stays short."""
 
 
-class Locked(NamedTuple):
+class LockedRows(NamedTuple):
     keys: list[bytes]
     """All requested rows; with SKIP, without those that could not be had."""
     has_waited: bool
@@ -59,7 +59,7 @@ class RowLocks:
         timeout: float | None = None,
         canceled: Callable[[], None] = lambda: None,
         relation: str = "",
-    ) -> Locked:
+    ) -> LockedRows:
         """Locks rows; the caller moves its `read_at` up before it reads them.
 
         Locks that the owner holds already count as acquired. Raises LockNotAvailable (55P03) if it must not
@@ -71,8 +71,8 @@ class RowLocks:
         what = f'row in relation "{relation}"' if relation else "row"
         got, has_waited = self._acquire(owner, list(names), mode, LockOptions(wait, timeout, canceled, what))
         if len(got) == len(names):
-            return Locked(list(keys), has_waited)
-        return Locked([names[name] for name in got], has_waited)
+            return LockedRows(list(keys), has_waited)
+        return LockedRows([names[name] for name in got], has_waited)
 
     def _acquire(
         self, owner: LockOwner, names: Sequence[Name], mode: LockMode, options: LockOptions

@@ -108,7 +108,7 @@ class Service:
     monotonic: Callable[[], float] = lambda: 0.0
 
 
-class Starting(Protocol):
+class StartingConnection(Protocol):
     """The connection during its start."""
 
     endpoints: Endpoints
@@ -124,7 +124,7 @@ class Starting(Protocol):
     def cancel(self) -> None: ...
 
 
-def start_up(connection: Starting, service: Service) -> Talk[Client | None]:
+def start_up(connection: StartingConnection, service: Service) -> Talk[Client | None]:
     """Returns the session; None if the connection only carried a cancel."""
     packet, binding = yield from _negotiate_encryption(connection, service)
     if UINT4.unpack_from(packet)[0] == CANCEL_REQUEST:
@@ -148,7 +148,9 @@ def start_up(connection: Starting, service: Service) -> Talk[Client | None]:
     return client
 
 
-def _negotiate_encryption(connection: Starting, service: Service) -> Talk[tuple[bytes, bytes | None]]:
+def _negotiate_encryption(
+    connection: StartingConnection, service: Service
+) -> Talk[tuple[bytes, bytes | None]]:
     """Each kind may be requested once. Returns the packet after that."""
     binding: bytes | None = None
     asked: set[int] = set()
@@ -167,7 +169,7 @@ def _negotiate_encryption(connection: Starting, service: Service) -> Talk[tuple[
             connection.output.append(b"N")
 
 
-def _cancel(connection: Starting, packet: bytes, service: Service) -> Talk[None]:
+def _cancel(connection: StartingConnection, packet: bytes, service: Service) -> Talk[None]:
     body = Body(packet, 4)
     pid, secret = body.number(), body.rest()
     seats = service.seats
@@ -185,13 +187,13 @@ def _cancel(connection: Starting, packet: bytes, service: Service) -> Talk[None]
         yield InThread(partial(service.route_cancel, pid, secret), lane=Lane.CANCEL)
 
 
-def _negotiate_version(connection: Starting, startup: Startup) -> None:
+def _negotiate_version(connection: StartingConnection, startup: Startup) -> None:
     unknown = [name for name in startup.parameters if name.startswith("_pq_.")]
     if startup.minor > MINOR_MAX or unknown:
         connection.output.append(negotiate_version(startup.minor, unknown))
 
 
-def _log_in(connection: Starting, service: Service, user: str, binding: bytes | None) -> Talk[None]:
+def _log_in(connection: StartingConnection, service: Service, user: str, binding: bytes | None) -> Talk[None]:
     find = partial(
         service.authenticator.login, user=user, address=connection.endpoints.client_address, binding=binding
     )
@@ -207,7 +209,7 @@ def _log_in(connection: Starting, service: Service, user: str, binding: bytes | 
     connection.output.append(AUTHENTICATION_OK)
 
 
-def _exchange(connection: Starting, login: Login) -> Talk[None]:
+def _exchange(connection: StartingConnection, login: Login) -> Talk[None]:
     connection.output.append(authentication_sasl(login.mechanisms))
     mechanism, first = read_sasl_initial(Body((yield from _password())))
     if mechanism not in login.mechanisms:
@@ -228,7 +230,7 @@ def _password() -> Talk[bytes]:
     return bytes(body)
 
 
-def _open(connection: Starting, clients: Clients, parameters: dict[str, str]) -> None:
+def _open(connection: StartingConnection, clients: Clients, parameters: dict[str, str]) -> None:
     """The connection may be gone when this is done: it has the client by then, and closes it."""
     user = parameters["user"]
     connection.client = clients.open(

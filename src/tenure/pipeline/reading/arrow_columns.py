@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.numbers import NumericType
 from tenure.pipeline.reading import quick_times
-from tenure.pipeline.reading.convert import Converted, Fault, convert
+from tenure.pipeline.reading.convert import ConvertedColumn, Fault, convert
 from tenure.pipeline.reading.quick import mask, without
 from tenure.table.arrays import Bools, Column
 from tenure.table.arrow import arrow_type
@@ -80,14 +80,14 @@ def _plain(given: Column) -> Column:
     return given
 
 
-def converted(kind: Type, given: Column, zone: tzinfo) -> Converted:
+def converted(kind: Type, given: Column, zone: tzinfo) -> ConvertedColumn:
     if isinstance(given.type, pa.BaseExtensionType):
         given = given.storage
     given = given.cast(_plain(given.type))
     to = arrow_type(kind)
     is_ = pa.types
     if is_.is_null(given.type):
-        return Converted(pa.nulls(len(given), to), {}, {})
+        return ConvertedColumn(pa.nulls(len(given), to), {}, {})
     if is_.is_string(given.type):
         return convert(kind, given, zone)
     if is_.is_floating(given.type):
@@ -99,16 +99,16 @@ def converted(kind: Type, given: Column, zone: tzinfo) -> Converted:
     if kind.family == "uuid":
         return _uuid(given)
     if given.type == to:
-        return Converted(given, {}, {})
+        return ConvertedColumn(given, {}, {})
     if is_.is_integer(given.type) or isinstance(kind, NumericType):
         return convert(kind, given.cast(pa.string()), zone)
-    return Converted(given.cast(to), {}, {})
+    return ConvertedColumn(given.cast(to), {}, {})
 
 
-def _float(given: Column, to: pa.DataType) -> Converted:
+def _float(given: Column, to: pa.DataType) -> ConvertedColumn:
     """Rounded to 32 bits, a number must not become infinite or zero."""
     if to != pa.float32() or given.type != pa.float64():
-        return Converted(given.cast(to), {}, {})
+        return ConvertedColumn(given.cast(to), {}, {})
     values = pc.fill_null(given, 0.0).to_numpy()
     with np.errstate(over="ignore", under="ignore"):
         rounded = values.astype(np.float32)
@@ -117,13 +117,13 @@ def _float(given: Column, to: pa.DataType) -> Converted:
     return _faulty(made, is_out, _NUMBER_OUT)
 
 
-def _date(given: Column) -> Converted:
+def _date(given: Column) -> ConvertedColumn:
     days = given.cast(pa.date32(), safe=False)
     made, is_out = quick_times.dates_within(days)
     return _faulty(made, is_out, Fault("22008", "date out of range"))
 
 
-def _time(kind: Type, given: Column) -> Converted:
+def _time(kind: Type, given: Column) -> ConvertedColumn:
     """In microseconds, halves rounded up; then as if it had been read from text."""
     nanos = _NANOS[given.type.unit]
     counts = given.view(pa.int32() if given.type.bit_width == 32 else pa.int64()).cast(pa.int64())
@@ -141,10 +141,10 @@ def _time(kind: Type, given: Column) -> Converted:
     return _faulty(made, is_out, Fault("22008", "timestamp out of range"))
 
 
-def _uuid(given: Column) -> Converted:
+def _uuid(given: Column) -> ConvertedColumn:
     is_out = mask(pc.not_equal(pc.binary_length(given), 16))
     return _faulty(without(given, is_out), is_out, Fault("22P03", "a uuid has 16 bytes"))
 
 
-def _faulty(made: Column, is_out: Bools, fault: Fault) -> Converted:
-    return Converted(made, dict.fromkeys(np.flatnonzero(is_out).tolist(), fault), {})
+def _faulty(made: Column, is_out: Bools, fault: Fault) -> ConvertedColumn:
+    return ConvertedColumn(made, dict.fromkeys(np.flatnonzero(is_out).tolist(), fault), {})

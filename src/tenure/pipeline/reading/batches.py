@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tenure.base.errors import BadInput
-from tenure.pipeline.reading.convert import Converted, Fault, convert
+from tenure.pipeline.reading.convert import ConvertedColumn, Fault, convert
 from tenure.pipeline.reading.tasks import RAW_LENGTH_MAX, ReadBatch, ReadTask, Reject, refused
 from tenure.table.arrays import Column, Int64s, Rows
 from tenure.table.packing import pack
@@ -53,7 +53,7 @@ class Batches:
 
     def of(
         self,
-        columns: Sequence[Converted],
+        columns: Sequence[ConvertedColumn],
         lines: Int64s,
         raw: Callable[[int], bytes],
         found: Sequence[Refusal] = (),
@@ -103,7 +103,7 @@ class Batches:
         return rejects
 
 
-def _table(task: ReadTask, columns: Sequence[Converted]) -> Rows:
+def _table(task: ReadTask, columns: Sequence[ConvertedColumn]) -> Rows:
     arrays = {f"c{each.column}": made.array for each, made in zip(task.targets, columns, strict=True)}
     rest: dict[int, dict[int, Any]] = {}
     for target, made in zip(task.targets, columns, strict=True):

@@ -40,7 +40,7 @@ class Fault(NamedTuple):
     reason: str
 
 
-class Converted(NamedTuple):
+class ConvertedColumn(NamedTuple):
     array: Any
     """In the type of `table.arrow`; NULL too where a row is in `faults` or in `rest`."""
     faults: dict[int, Fault]
@@ -48,11 +48,11 @@ class Converted(NamedTuple):
     """Packed values by row that their Arrow type cannot represent: NaN of a numeric."""
 
 
-def convert(kind: Type, texts: Column, zone: tzinfo = UTC) -> Converted:
+def convert(kind: Type, texts: Column, zone: tzinfo = UTC) -> ConvertedColumn:
     """Texts, NULL where there is none, as values of a type; `zone` is the session's."""
     made, refused = _quick(kind, texts, zone)
     if not refused.any():
-        return Converted(made, {}, {})
+        return ConvertedColumn(made, {}, {})
     return _one_by_one(kind, texts, zone, made, refused)
 
 
@@ -92,7 +92,7 @@ def _is_valid(texts: Column) -> Bools:
     return is_valid
 
 
-def _one_by_one(kind: Type, texts: Column, zone: tzinfo, made: Column, refused: Bools) -> Converted:
+def _one_by_one(kind: Type, texts: Column, zone: tzinfo, made: Column, refused: Bools) -> ConvertedColumn:
     rows = np.flatnonzero(refused)
     packed: list[Any] = []
     faults: dict[int, Fault] = {}
@@ -108,4 +108,4 @@ def _one_by_one(kind: Type, texts: Column, zone: tzinfo, made: Column, refused: 
             faults[row] = Fault(error.sqlstate, str(error)[:REASON_LENGTH_MAX])
         packed.append(each)
     made = pc.replace_with_mask(made, pa.array(refused), array(kind, packed))
-    return Converted(made, faults, rest)
+    return ConvertedColumn(made, faults, rest)

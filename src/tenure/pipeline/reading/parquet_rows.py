@@ -22,7 +22,7 @@ from tenure.base.errors import BadInput
 from tenure.expr.types.datatype import Type
 from tenure.pipeline.reading.arrow_columns import converted, is_taken
 from tenure.pipeline.reading.batches import Batches
-from tenure.pipeline.reading.convert import Converted, Fault
+from tenure.pipeline.reading.convert import ConvertedColumn, Fault
 from tenure.pipeline.reading.parquet_pages import PageSizes
 from tenure.pipeline.reading.tasks import MiB, OpenInput, ReadBatch, ReadTask
 from tenure.table.arrays import Column
@@ -139,7 +139,7 @@ def _batch(batches: Batches, task: ReadTask, part: pa.RecordBatch, line: int) ->
     return batches.of(columns, lines, lambda row: b"")
 
 
-def _column(task: ReadTask, kind: Type, given: Column) -> Converted:
+def _column(task: ReadTask, kind: Type, given: Column) -> ConvertedColumn:
     longest = task.limits.field_bytes_max
     faults: dict[int, Fault] = {}
     if pa.types.is_dictionary(given.type):

@@ -140,7 +140,7 @@ class _LineBody:
         self._writing = writing
         self._zone: tzinfo = UTC if writing.zone == "UTC" else zone_named(writing.zone)
         self._names = [column.name for column in writing.columns]
-        self._sink: Any = _Kept(output)
+        self._sink: Any = _UnclosedOutput(output)
         if writing.compression != "none":
             self._sink = pa.CompressedOutputStream(pa.PythonFile(self._sink, "w"), writing.compression)
         if writing.format == CSV and writing.csv.has_header:
@@ -161,7 +161,7 @@ class _ParquetBody:
         self._schema = parquet_schema(writing.columns, writing.kinds)
         compression = "snappy" if writing.compression == "none" else writing.compression
         self._writer = pq.ParquetWriter(
-            pa.PythonFile(_Kept(output), "w"), self._schema, compression=compression
+            pa.PythonFile(_UnclosedOutput(output), "w"), self._schema, compression=compression
         )
 
     def write(self, columns: Sequence[Cells], rows: int) -> None:
@@ -171,7 +171,7 @@ class _ParquetBody:
         self._writer.close()
 
 
-class _Kept:
+class _UnclosedOutput:
     """An output that Arrow's writers cannot close, and so not publish: they close when dropped."""
 
     def __init__(self, output: OutputStream) -> None:

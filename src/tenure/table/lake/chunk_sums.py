@@ -69,20 +69,20 @@ def _places(columns: Sequence[str], wanted: Iterable[str]) -> list[int]:
     return [place for place, name in enumerate(columns) if name in names]
 
 
-class Summed(NamedTuple):
+class SummedFile(NamedTuple):
     """A file's bytes in two parts, which are written one after the other."""
 
     body: Any
     tail: bytes
 
 
-def with_sums(data: Buffer) -> Summed:
+def with_sums(data: Buffer) -> SummedFile:
     """A Parquet file with the checksums of its chunks."""
     metadata = pq.read_metadata(pa.BufferReader(data))
     view = memoryview(data)
     body = view[: len(view) - metadata.serialized_size - FOOTER_END_BYTES]
     sums = [sum_of(view[start : start + size]) for start, size in _bounds(metadata)]
-    return Summed(body, struct.pack(f"<{len(sums)}I", *sums) + bytes(view[len(body) :]))
+    return SummedFile(body, struct.pack(f"<{len(sums)}I", *sums) + bytes(view[len(body) :]))
 
 
 def chunks_of(metadata: pq.FileMetaData, tail: Buffer) -> Chunks | None:

@@ -37,7 +37,7 @@ from tenure.storage.files import Files
 from tenure.table.arrays import Buffer, Rows
 from tenure.table.arrow import arrow_type, packed
 from tenure.table.lake.chunk_sums import Chunks, with_sums
-from tenure.table.lake.manifests import AS_PUBLISHED, File, FileColumn, FileShape, Written
+from tenure.table.lake.manifests import AS_PUBLISHED, File, FileColumn, FileShape, WrittenFile
 from tenure.table.packing import pack, unpack, unpack_columns
 from tenure.table.readers import FORMAT as ROW_FORMAT
 from tenure.table.rows import Layout
@@ -97,7 +97,7 @@ def schema_of(shape: FileShape, *, is_past: bool = False) -> pa.Schema:
 # ── writing ────────────────────────────────────────────────────────────────────────────────────
 
 
-def write(files: Files, name: str, shape: FileShape, table: Rows) -> Written:
+def write(files: Files, name: str, shape: FileShape, table: Rows) -> WrittenFile:
     """Writes rows, sorted by key, as one file that exists when this returns."""
     keys = table.column(KEY)
     firsts = [keys[row].as_py() for row in range(0, len(keys), GROUP_ROWS)]
@@ -111,7 +111,9 @@ def write(files: Files, name: str, shape: FileShape, table: Rows) -> Written:
     bounds = firsts[0], keys[len(keys) - 1].as_py()
     size, whole = len(body) + len(tail), checksum(body, tail)
     times, ends = _times(table), (len(tail), checksum(tail))
-    return Written(File(name, *bounds, len(keys), size, whole, 0, *times, _odd(table, shape), *ends), shape)
+    return WrittenFile(
+        File(name, *bounds, len(keys), size, whole, 0, *times, _odd(table, shape), *ends), shape
+    )
 
 
 def _parquet(table: Rows, dictionaries: Sequence[str], compression: str | dict[str, str]) -> Buffer:

@@ -74,7 +74,7 @@ class File(Record, frozen=True):
     """
 
 
-class Written(Record, frozen=True):
+class WrittenFile(Record, frozen=True):
     """A file as its writer describes it; the manifest that will name it numbers its shape."""
 
     file: File

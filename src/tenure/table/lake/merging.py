@@ -31,7 +31,7 @@ from tenure.table.arrays import Bools, Column, Int64s, Keys, Rows
 from tenure.table.key_order import argsort
 from tenure.table.lake.format import AT, FILE_ROWS, KEY, UNTIL, schema_of, write
 from tenure.table.lake.keep import Keep
-from tenure.table.lake.manifests import FileShape, Written
+from tenure.table.lake.manifests import FileShape, WrittenFile
 from tenure.table.lake.revision_tables import in_order
 from tenure.table.lake.tables import IndexFormat, of_revisions
 
@@ -117,7 +117,7 @@ def _whole(column: Column) -> Column:
     return chunks[0] if len(chunks) == 1 else column.combine_chunks()
 
 
-def write_all(files: Files, stem: str, shape: FileShape, rows: Rows) -> list[Written]:
+def write_all(files: Files, stem: str, shape: FileShape, rows: Rows) -> list[WrittenFile]:
     """Rows as files of about the same size, none too large; none if there are no rows."""
     return [write(files, f"{stem}-{number}.parquet", shape, part) for number, part in enumerate(_cut(rows))]
 

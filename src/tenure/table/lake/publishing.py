@@ -32,7 +32,7 @@ from tenure.kv.snapshot import Snapshot
 from tenure.kv.thresholds import clean
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Stamp
-from tenure.table.lake.manifests import File, FileShape, Manifest, Manifests, Written, no_base
+from tenure.table.lake.manifests import File, FileShape, Manifest, Manifests, WrittenFile, no_base
 
 
 class MergeClaim(Record, frozen=True):
@@ -67,8 +67,8 @@ class ManifestEdit(Record, frozen=True):
     """The changes of a base by a merge: files removed and files added."""
 
     gone: tuple[str, ...]
-    live: tuple[Written, ...] = ()
-    past: tuple[Written, ...] = ()
+    live: tuple[WrittenFile, ...] = ()
+    past: tuple[WrittenFile, ...] = ()
 
 
 def succeeded(manifest: Manifest, replaced: ManifestEdit, flushed_at: Timestamp) -> Manifest:
@@ -89,7 +89,7 @@ def succeeded(manifest: Manifest, replaced: ManifestEdit, flushed_at: Timestamp)
     )
 
 
-def _numbered(written: Written, shapes: list[FileShape]) -> File:
+def _numbered(written: WrittenFile, shapes: list[FileShape]) -> File:
     if written.shape not in shapes:
         shapes.append(written.shape)
     return replace(written.file, shape=shapes.index(written.shape))
@@ -100,7 +100,7 @@ def publish_filled(
     keyspace: Keyspace,
     manifests: Manifests,
     began_with: Manifest,
-    live: Iterable[Written],
+    live: Iterable[WrittenFile],
     filled_at: Timestamp,
 ) -> None:
     """Makes a backfill's files the base of an index that nobody reads yet; its former base is dropped."""

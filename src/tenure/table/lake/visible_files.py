@@ -17,7 +17,7 @@ from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.kv.keys import Span
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.arrow import Unrepresentable
-from tenure.table.column_batches import Wanted
+from tenure.table.column_batches import WantedColumns
 from tenure.table.columns import CompiledColumn
 from tenure.table.lake.format import AT, UNTIL, name_of
 from tenure.table.lake.hidden_rows import HiddenRows, hidden_at
@@ -67,7 +67,11 @@ class VisibleBase(NamedTuple):
 
 
 def visible_base(
-    manifest: Manifest, wanted: Wanted, at: Timestamp, hidings: Iterable[HiddenRows], within: Span | None
+    manifest: Manifest,
+    wanted: WantedColumns,
+    at: Timestamp,
+    hidings: Iterable[HiddenRows],
+    within: Span | None,
 ) -> VisibleBase:
     """Raises Unrepresentable if a value may be elsewhere than in its column."""
     files = [file for file in visible_files(manifest, at) if _meets(file, within)]

@@ -11,7 +11,7 @@ from tenure.base.timestamp import to_bytes
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Revision
 from tenure.table.lake.format import write
-from tenure.table.lake.manifests import AS_PUBLISHED, File, FileShape, Manifest, Written, no_base
+from tenure.table.lake.manifests import AS_PUBLISHED, File, FileShape, Manifest, WrittenFile, no_base
 from tenure.table.lake.publishing import ManifestEdit, publish
 from tenure.table.lake.tables import IndexFormat, of_revisions
 from tenure.table.read import at, rows
@@ -54,7 +54,7 @@ def test_live_files_that_overlap_are_refused(lake: Lake) -> None:
 def test_a_merge_that_began_with_an_older_base_is_refused(lake: Lake) -> None:
     _insert(lake, 1)
     lake.flush()
-    replaced = ManifestEdit((), (Written(_file("x", b"1", b"1"), FileShape(())),))
+    replaced = ManifestEdit((), (WrittenFile(_file("x", b"1", b"1"), FileShape(())),))
     txn = lake.store.begin()
     with pytest.raises(RetryError, match="has changed"):
         publish(txn, lake.store.keyspace, lake.manifests, no_base(200, 1), replaced, txn.read_at)
@@ -91,7 +91,7 @@ def test_a_file_that_no_change_falls_into_is_kept(lake: Lake) -> None:
 def _publish_input(lake: Lake) -> Manifest:
     """As an import does: a file whose rows have the time at which it is published."""
     began_with = lake.manifest()
-    written = Written(_file("x", b"1", b"1", AS_PUBLISHED), FileShape(()))
+    written = WrittenFile(_file("x", b"1", b"1", AS_PUBLISHED), FileShape(()))
 
     def work(txn: Transaction) -> None:
         publish(txn, lake.store.keyspace, lake.manifests, began_with, ManifestEdit((), (written,)), None)

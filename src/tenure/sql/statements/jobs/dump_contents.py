@@ -27,7 +27,7 @@ from tenure.base.errors import (
     place_in_file,
 )
 from tenure.base.retries import Pauses, Retries
-from tenure.bulk.dumps.scan import CopiedRows, Inserted
+from tenure.bulk.dumps.scan import CopiedRows, InsertedRows
 from tenure.bulk.importing.records import COPY, INSERTS, DumpRange, SequenceValue
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Column, Database, Table, replace, visible
 from tenure.catalog.descriptors.elements import finished
@@ -209,7 +209,7 @@ class _Definitions:
 
     def _rows(self, step: RuledItem) -> None:
         item = step.item
-        assert isinstance(item, CopiedRows | Inserted)
+        assert isinstance(item, CopiedRows | InsertedRows)
         table = self._definer().table(path_of(step.tree.relation))
         if not self._block.use.draft.is_new(table.id):
             raise BadDump(

@@ -20,7 +20,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from tenure.base.errors import BadDump, UserError
-from tenure.bulk.dumps.scan import CopiedRows, Inserted, Item
+from tenure.bulk.dumps.scan import CopiedRows, InsertedRows, Item
 from tenure.sql.text.parse import Tree, child, items, kind, names, one, option
 
 SHOWN_LENGTH = 60
@@ -49,7 +49,7 @@ class _Refused(Exception):
 def judge(item: Item, file: str) -> RuledItem | None:
     """The ruling for an item; None if it is empty. Raises BadDump for statements that are not allowed."""
     # One INSERT is judged for all of them: the scan has checked that their values are constants.
-    text = f"{item.text} (NULL)" if isinstance(item, Inserted) else item.text
+    text = f"{item.text} (NULL)" if isinstance(item, InsertedRows) else item.text
     try:
         found = one(text)
     except UserError as error:
@@ -62,7 +62,7 @@ def judge(item: Item, file: str) -> RuledItem | None:
         if rule is None:
             raise _Refused
         ruling = rule(tree)
-        if (ruling is Ruling.ROWS) != isinstance(item, CopiedRows | Inserted):
+        if (ruling is Ruling.ROWS) != isinstance(item, CopiedRows | InsertedRows):
             raise _Refused("rows come by COPY ... FROM stdin, or by INSERT with constants alone")
         return RuledItem(ruling, tree, item)
     except _Refused as error:

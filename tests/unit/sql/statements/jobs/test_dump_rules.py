@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.base.errors import BadDump
-from tenure.bulk.dumps.scan import CopiedRows, Inserted, Said
+from tenure.bulk.dumps.scan import CopiedRows, DumpStatement, InsertedRows
 from tenure.sql.statements.jobs.dump_rules import Ruling, judge
 
 REFUSED = """
@@ -136,7 +136,7 @@ ALLOWED = {
 @pytest.mark.parametrize("text", REFUSED.strip().splitlines())
 def test_what_is_not_on_the_list_is_refused_with_its_line(text: str) -> None:
     with pytest.raises(BadDump) as caught:
-        judge(Said(f"{text};", 7), "f")
+        judge(DumpStatement(f"{text};", 7), "f")
     assert caught.value.sqlstate == "0A000"
     assert caught.value.detail == 'file "f", line 7'
     assert text[:20] in str(caught.value)
@@ -144,14 +144,14 @@ def test_what_is_not_on_the_list_is_refused_with_its_line(text: str) -> None:
 
 @pytest.mark.parametrize("text", ALLOWED)
 def test_what_is_on_the_list_is_allowed(text: str) -> None:
-    step = judge(Said(f"{text};", 1), "f")
+    step = judge(DumpStatement(f"{text};", 1), "f")
     assert step is not None
     assert step.ruling is ALLOWED[text]
 
 
 def test_rows_come_with_where_they_are() -> None:
     copied = judge(CopiedRows("COPY app.t (a, b) FROM stdin;", 1, ()), "f")
-    inserted = judge(Inserted("INSERT INTO t (a) OVERRIDING SYSTEM VALUE VALUES", 1, ()), "f")
+    inserted = judge(InsertedRows("INSERT INTO t (a) OVERRIDING SYSTEM VALUE VALUES", 1, ()), "f")
     assert copied is not None and copied.ruling is Ruling.ROWS
     assert inserted is not None and inserted.ruling is Ruling.ROWS
 
@@ -163,5 +163,5 @@ def test_copy_with_options_is_refused() -> None:
 
 def test_two_statements_are_not_taken_for_one() -> None:
     with pytest.raises(BadDump) as caught:
-        judge(Said("CREATE SCHEMA a; DROP SCHEMA b;", 3), "f")
+        judge(DumpStatement("CREATE SCHEMA a; DROP SCHEMA b;", 3), "f")
     assert caught.value.detail == 'file "f", line 3'
