@@ -29,7 +29,8 @@ proves it. A **view** keeps the transaction's state of one moment readable while
 Going back to a **savepoint** undoes buffered writes. Reads since then still count: a reader may have decided
 by them before it undid its writes.
 
-Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit`, or `submit` and `finish` -> `kv.commits`.
+Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit` -> `kv.commits`; or `submit` and
+`finish` -> `kv.submission`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -45,6 +46,7 @@ from tenure.kv.layers import Layers
 from tenure.kv.reads import Reads, RefreshSpans
 from tenure.kv.scope import ReadAhead, Scope, TransactionState, values_at
 from tenure.kv.store_reads import MovingReads
+from tenure.kv.submission import Submission
 from tenure.kv.view import ReadView
 from tenure.storage.engine import (
     HEAD_BYTES,
@@ -82,10 +84,7 @@ class Transaction:
         self._writes = buffer.writes
         above = None if parent is None else parent._layers
         self._layers: Layers = Layers(buffer, above, committed_only)
-        self._result: Outcome | TenureError | None = None
-        """The outcome of a submitted commit."""
-        self.take_back: Callable[[TenureError], bool] = lambda error: False
-        """Takes a submitted commit back unless it was sent; calls `on_done`; `finish` raises the error."""
+        self._submission: Submission | None = None
         self.state = TransactionState.OPEN
         self.commit_at: Timestamp | None = None
         """Set by a commit that wrote something."""
@@ -334,7 +333,7 @@ class Transaction:
         # These callbacks refer to users of the transaction, which refer to it: breaking the reference cycle
         # here spares a garbage collection.
         self._store.on_move = None
-        self._absences = None
+        self._absences = self._submission = None
         if self._values_ahead is None or state is TransactionState.ENDED:
             # Its users may refer to it for long: a session does until its client begins something new.
             self._buffer.clear()
@@ -395,33 +394,36 @@ class Transaction:
         raises, nothing was sent and `on_done` is not called.
         """
         self._check_may_commit()
-
-        def decided(result: Outcome | TenureError) -> None:
-            self._result = result
-            on_done()
-
+        submission = Submission(on_done)
         try:
             self._settle_reads()
             if self.has_writes:
-                self.state = TransactionState.SUBMITTED
-                self.take_back = self._committer.submit(self._as_commit(), decided)
+                self.state, self._submission = TransactionState.SUBMITTED, submission
+                submission.send(self._committer, self._as_commit())
                 return
             outcome = self._prove_reads()
         except BaseException:
             self._end(TransactionState.ENDED)
             raise
-        self.state = TransactionState.SUBMITTED
-        decided(outcome)
+        self.state, self._submission = TransactionState.SUBMITTED, submission
+        submission.decide(outcome)
+
+    def take_back(self, error: TenureError) -> bool:
+        """Takes a submitted commit back unless it was sent; calls `on_done`; `finish` raises the error."""
+        submission = self._submission  # another thread may end the transaction meanwhile
+        return submission is not None and submission.take_back(error)
 
     def finish(self) -> Timestamp:
         """Ends a submitted commit: returns or raises as `commit` would have."""
-        assert self.state is TransactionState.SUBMITTED and self._result is not None, (
-            "it is not submitted, or not done"
+        assert self.state is TransactionState.SUBMITTED and self._submission is not None, (
+            "it is not submitted"
         )
-        if isinstance(self._result, TenureError):
+        try:
+            outcome = self._submission.outcome()
+        except TenureError:
             self._end(TransactionState.ENDED)
-            raise self._result
-        return self._take_in(self._result)
+            raise
+        return self._take_in(outcome)
 
     def _check_may_commit(self) -> None:
         assert self.state is TransactionState.OPEN, "the transaction is over"
