@@ -383,7 +383,7 @@ def test_a_bomb_takes_little_memory(locations: Locations, root: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", script, str(root)], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "TooLarge\n"
+    assert done.stdout == "LimitExceeded\n"
 
 
 @pytest.mark.invariant("S26")
