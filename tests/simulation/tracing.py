@@ -7,7 +7,7 @@ Here the lake is simply the recorded history.
 Walk: `workload` -> here -> `tenure.kv` -> `wire.SimEngine`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -62,6 +62,26 @@ class TracingTransaction(Transaction):
         read = Get(began, self.trace.tick(), key, value, self._store.at or 0, flushed_at, is_known)
         self.record.reads.append(read)
         return value
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        recorded, began = len(self.record.reads), self.trace.tick()
+        with Refusals(self.trace):
+            values = super().get_many(keys)
+        if len(self.record.reads) == recorded:  # else it has called `get`
+            self._record_gets(began, zip(keys, values, strict=True))
+        return values
+
+    def are_absent(self, keys: Collection[bytes]) -> bool:
+        recorded, began = len(self.record.reads), self.trace.tick()
+        with Refusals(self.trace):
+            absent = super().are_absent(keys)
+        if len(self.record.reads) == recorded:  # else it has called `get_many`
+            self._record_gets(began, ((key, None) for key in sorted(keys)))
+        return absent
+
+    def _record_gets(self, began: int, found: Iterable[tuple[bytes, bytes | None]]) -> None:
+        step, read_at = self.trace.tick(), self._store.at or 0
+        self.record.reads += [Get(began, step, key, value, read_at, ZERO_AT) for key, value in found]
 
     def scan(
         self,
@@ -125,6 +145,12 @@ class TracingTransaction(Transaction):
     ) -> None:
         super().put(key, value, key_stamp=key_stamp, value_stamp=value_stamp)
         self.record.puts.append(Put(self.trace.tick(), key, value, key_stamp, value_stamp))
+
+    def put_all(self, entries: Iterable[tuple[bytes, bytes]]) -> None:
+        entries = list(entries)
+        super().put_all(entries)
+        step = self.trace.tick()
+        self.record.puts += [Put(step, key, value, None, None) for key, value in entries]
 
     def delete(self, key: bytes) -> None:
         super().delete(key)
