@@ -49,8 +49,8 @@ class TracingTransaction(Transaction):
         self.record.is_from_known = self._values_ahead is not None
         self._reads_then: dict[Reads, int] = {}
         """By mark: how many reads had been recorded."""
-        self._puts_then: dict[BufferMark, int] = {}
-        """By savepoint: how many writes had been recorded."""
+        self._puts_then: dict[BufferMark, tuple[int, int]] = {}
+        """By savepoint: how many writes had been recorded, and the step."""
 
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
         began = self.trace.tick()
@@ -158,15 +158,25 @@ class TracingTransaction(Transaction):
 
     def mark(self) -> BufferMark:
         savepoint = super().mark()
-        self._puts_then[savepoint] = len(self.record.puts)
+        self._puts_then[savepoint] = len(self.record.puts), self.trace.tick()
         return savepoint
 
     def back_to(self, savepoint: BufferMark | None) -> None:
         super().back_to(savepoint)
-        puts, first = self.record.puts, 0 if savepoint is None else self._puts_then[savepoint]
+        puts, (first, step) = self.record.puts, (0, 0) if savepoint is None else self._puts_then[savepoint]
         undone = self.trace.tick()
+        # What was forgotten since is there again.
+        puts[:first] = [put._replace(undone=0) if put.undone > step else put for put in puts[:first]]
         puts[first:] = [put._replace(undone=put.undone or undone) for put in puts[first:]]
         self.trace.seen["went back to a savepoint"] += 1
+
+    def forget_writes(self, span: Span) -> None:
+        super().forget_writes(span)
+        undone = self.trace.tick()
+        self.record.puts = [
+            put._replace(undone=put.undone or undone) if span.lo <= put.key < span.hi else put
+            for put in self.record.puts
+        ]
 
     def opened(self) -> "TracingView":
         """A view of it."""
