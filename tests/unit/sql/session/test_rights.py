@@ -187,9 +187,9 @@ def test_rows_that_a_lost_block_has_locked_are_proved_by_its_commit(
     speaker.run("SELECT a FROM t WHERE id = 1 FOR UPDATE")
     stall()
     elsewhere.run("UPDATE t SET a = 5 WHERE id = 1")
+    speaker.run("UPDATE t SET a = a + 1 WHERE id = 1")  # of the row in hand, without a look at the store
     with pytest.raises(RetryError):
-        speaker.run("UPDATE t SET a = a + 1 WHERE id = 1")
-    assert speaker.tag("COMMIT") == "ROLLBACK"
+        speaker.run("COMMIT")
     assert elsewhere.rows("SELECT a FROM t WHERE id = 1") == [(5,)]
 
 

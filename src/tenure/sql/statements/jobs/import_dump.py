@@ -21,8 +21,6 @@ from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner, StatementTable, WordsPlanner
 from tenure.sql.session.services import BulkServices
 from tenure.sql.statements.ddl.definition_services import DefinitionServices
-from tenure.sql.statements.jobs.dump_contents import DumpContents, make
-from tenure.sql.statements.jobs.dump_rules import RuledItem, judge
 from tenure.sql.statements.jobs.importing import (
     ByJob,
     ImportOptions,
@@ -36,6 +34,8 @@ from tenure.sql.text.tenure_statements import TokenReader
 
 if TYPE_CHECKING:
     from tenure.bulk.importing.inputs import InputFile
+    from tenure.sql.statements.jobs.dump_contents import DumpContents
+    from tenure.sql.statements.jobs.dump_rules import RuledItem
     from tenure.storage.locations import Locations
 
 OPTIONS = ("schema_only", "max_bad_rows", "rejects", "detached")
@@ -46,7 +46,7 @@ class Dump(NamedTuple):
 
     source: "InputFile"
     is_compressed: bool
-    steps: list[RuledItem]
+    steps: "list[RuledItem]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,9 @@ class ImportDump(ByJob):
     defining: DefinitionServices
 
     def _start(self, execution: Execution) -> int:
+        # Arrow is imported with these: a node that imports no dump is smaller without it.
         from tenure.bulk.importing.job import ROW_BYTES, start
+        from tenure.sql.statements.jobs.dump_contents import make
 
         session = execution.session
         lake, locations = places(self.bulk, execution)
@@ -82,7 +84,7 @@ class ImportDump(ByJob):
         text = f"IMPORT PGDUMP '{dump.source.location.shown}'"
         return create_job(execution, lambda txn: start(txn, lake, payload, rows=rows, description=text))
 
-    def _inputs(self, dump: Dump, contents: DumpContents) -> list[TableInput]:
+    def _inputs(self, dump: Dump, contents: "DumpContents") -> list[TableInput]:
         return [
             TableInput(
                 rows.table,
@@ -102,6 +104,7 @@ def read(locations: "Locations", location: str, execution: Execution) -> Dump:
     """Looks through a dump. Raises BadDump for the first thing in it that is wrong, or not allowed."""
     from tenure.bulk.dumps.scan import items
     from tenure.bulk.importing.inputs import sources_of
+    from tenure.sql.statements.jobs.dump_rules import judge
     from tenure.storage.decompression import HEAD_BYTES, codec_of
 
     sources = sources_of(locations, TableInput(0, (), (location,), ""))
