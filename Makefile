@@ -24,8 +24,11 @@ TIMES ?= 10
 STATEMENTS ?= 20000
 SCRIPTS ?= 1000
 
+# Tests and scenarios start hundreds of processes: without bytecode each would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help start test hunt check format sim fuzz differential limits faults bench clean
+.PHONY: help start test longer hunt check format sim fuzz differential limits faults bench clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,10 +37,13 @@ start: $(VENV)/.runtime ## run a node in the foreground, e.g. ARGS="--store sqli
 	@exec $(VENV)/bin/tenure start $(ARGS)
 
 test: $(VENV)/.dev $(VENV)/.java ## run the tests, e.g. ARGS="tests/unit -k clock"; WORKERS=2 processes
-	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	@$(PY) -m pytest -n $(WORKERS) -m "not longer" $(ARGS)
+
+longer: $(VENV)/.dev $(VENV)/.java ## run the tests that `make test` leaves out, because they take long
+	@$(PY) -m pytest -n $(WORKERS) -m longer --ignore tests/faults $(ARGS)  # `make faults` runs those for longer
 
 hunt: $(VENV)/.dev ## run the tests by examples with new ones, TIMES=10 times, e.g. ARGS=tests/unit/catalog
-	@for n in $$(seq $(TIMES)); do TENURE_EXAMPLES=hunt $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup \
+	@for n in $$(seq $(TIMES)); do TENURE_EXAMPLES=hunt $(PY) -m pytest -q -n $(WORKERS) \
 		-m hypothesis $(or $(ARGS),tests/unit) || exit 1; done
 
 check: $(VENV)/.dev ## lint, formatting, types, layers: no test is run
@@ -115,5 +121,5 @@ $(PY):
 			echo "$(PYTHON) cannot make virtual environments: install the package $$package (or python3-venv) first." >&2; \
 			exit 1; \
 		fi; }
-	@echo "IndexFormat $(VENV) with $(PYTHON) ..." >&2
+	@echo "Making $(VENV) with $(PYTHON) ..." >&2
 	@"$(PYTHON)" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }

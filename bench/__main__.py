@@ -3,7 +3,8 @@
 Each module of `MODULES` has `run(quick: bool) -> list[Ratio]`. It checks the answers it measures
 and raises if one is wrong. `quick` is a tiny pass for correctness, whose ratios mean nothing.
 
-A crash or a wrong answer fails the run, after the other benchmarks have had their turn. A missed
+A crash or a wrong answer fails the run, after the other benchmarks have had their turn; its traceback is
+printed again at the end, since logs of long runs are often cut to it. A missed
 bar is printed as MISSED and fails the run only with `--bars`: speed depends on the machine.
 
 Walk: `make bench` and `.ci/run` call `main`; it calls each module's `run`.
@@ -14,7 +15,7 @@ import importlib
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from bench.ratio import Ratio, table
@@ -38,6 +39,10 @@ MODULES: tuple[str, ...] = (
     "leases.lookup",
     "leases.stages",
     "leases.upkeep",
+    "names.resolution",
+    "names.checks",
+    "names.creation",
+    "names.granting",
     "sql.canned",
     "sql.columns",
     "sql.point",
@@ -55,6 +60,14 @@ MODULES: tuple[str, ...] = (
     "bulk.importing",
     "bulk.export",
     "bulk.backfill",
+    "gc.foreground",
+    "gc.collection",
+    "gc.files",
+    "gc.batches",
+    "gc.modes",
+    "gc.protections",
+    "gc.lookup",
+    "gc.watch",
 )
 """Dotted names below `bench`, in the order in which they run."""
 
@@ -73,14 +86,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         return 1
     measured: list[Ratio] = []
-    crashed: list[str] = []
+    crashed: dict[str, str] = {}
     for name in chosen:
         began = time.monotonic()
         try:
             measured += _run(name, quick=options.quick)
         except Exception:
             traceback.print_exc()
-            crashed.append(name)
+            crashed[name] = traceback.format_exc()
         print(f"{name}: {time.monotonic() - began:.1f} s", file=sys.stderr)
     print(table(measured))
     return _verdict(measured, crashed, bars_fail=options.bars)
@@ -103,11 +116,11 @@ def _run(name: str, *, quick: bool) -> list[Ratio]:
     return cast(list[Ratio], module.run(quick))
 
 
-def _verdict(measured: Sequence[Ratio], crashed: Sequence[str], *, bars_fail: bool) -> int:
+def _verdict(measured: Sequence[Ratio], crashed: Mapping[str, str], *, bars_fail: bool) -> int:
     missed = [ratio.name for ratio in measured if not ratio.holds]
+    for name, text in crashed.items():
+        print(f"crashed or answered wrongly: {name}\n{text}")
     print(f"measured={len(measured)} missed={len(missed)} crashed={len(crashed)}")
-    for name in crashed:
-        print(f"crashed or answered wrongly: {name}", file=sys.stderr)
     return 1 if crashed or (bars_fail and missed) else 0
 
 

@@ -1,5 +1,9 @@
-"""One PostgreSQL for the whole test run, also for the workers of xdist; started when first needed."""
+"""What all tests share: how the workers of xdist divide the tests, and servers that start when first needed.
 
+One PostgreSQL serves the whole run, also all workers of xdist.
+"""
+
+import gc
 import os
 from collections.abc import Iterator
 from itertools import count
@@ -37,19 +41,55 @@ PROCESSES = ("tests/clients", "tests/faults", "tests/pipeline", "tests/security"
 SHARED = ("tests/differential", "tests/tidy")
 """Folders whose tests share what is slow to make: a node and what is in it, all modules parsed."""
 
+SLOW = (
+    "tests/simulation",
+    "tests/unit/bulk",
+    "tests/unit/pipeline",
+    "tests/unit/schema_change",
+    "tests/unit/sql/duck",
+    "tests/unit/sql/statements",
+    "tests/unit/table/lake",
+    "tests/unit/test_",
+)
+"""Modules that take many seconds: they start early, so that no worker is left with one of them at the end."""
+
 
 class _Scheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """What is to be done by one worker goes to one; all else to whoever is free."""
+    """Gives the tests of a module to one worker, because they share fixtures; those of some folders, too."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(PROCESSES) and "checker" not in nodeid:
+        if _starts_processes(nodeid):
             return "processes"
-        return next((folder for folder in SHARED if nodeid.startswith(folder)), nodeid)
+        module = nodeid.partition("::")[0]
+        return next((folder for folder in SHARED if nodeid.startswith(folder)), module)
+
+
+def _starts_processes(nodeid: str) -> bool:
+    return nodeid.startswith(PROCESSES) and "checker" not in nodeid
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _Scheduling:
+    config.option.loadscopereorder = False  # by the number of tests; `_place` knows better
     return _Scheduling(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: _place(item.nodeid))
+
+
+def _place(nodeid: str) -> int:
+    """Returns when its turn comes: what takes longest first."""
+    if _starts_processes(nodeid):
+        return 0
+    return 1 if nodeid.startswith((*SLOW, *SHARED)) else 2
+
+
+def pytest_collection_finish() -> None:
+    # The modules and the tests stay until the end: a garbage collection need not look at them each time.
+    gc.collect()
+    gc.freeze()
 
 
 def _remove(directory: Path) -> None:

@@ -37,8 +37,8 @@ class SparkSessions:
         return self.spark(master, options).tasks()
 
     def session(self) -> SparkSession:
-        """The one that is open."""
-        session = SparkSession.getActiveSession()
+        """The one that is open, also if a thread of a node has opened it."""
+        session = SparkSession._instantiatedSession
         assert session is not None
         return session
 

@@ -11,6 +11,18 @@ from tenure.sql.tables.virtual import VirtualDefinition
 
 
 def described() -> list[VirtualDefinition]:
-    """All but PostgreSQL's own."""
+    """All but those that are PostgreSQL's."""
+    return [each for each in _all() if each.schema not in CATALOGS]
+
+
+def catalogs() -> list[VirtualDefinition]:
+    """Those of pg_catalog and information_schema."""
+    return [each for each in _all() if each.schema in CATALOGS]
+
+
+CATALOGS = ("pg_catalog", "information_schema")
+
+
+def _all() -> list[VirtualDefinition]:
     no_node = cast(NodeView, cast(Any, None))  # only reading rows would ask it
-    return [each for each in definitions(no_node) if each.schema != "pg_catalog"]
+    return definitions(no_node)

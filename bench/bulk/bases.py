@@ -28,7 +28,7 @@ from tenure.sql.rows.runner import compile
 from tenure.sql.text.parse import one
 from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import open_files
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tenure.table.arrow import decimals_of
 from tenure.table.key_arrays import key_array, key_columns
 from tenure.table.lake.bases import LakeBases
@@ -160,7 +160,9 @@ class Based:
         assert statement is not None
         query = with_access(bind_query(statement.tree, self._names, Parameters(())))
         txn = self.store.begin()
-        run = QueryRun(CONTEXT, txn, self.layouts.of, lambda key: (), lambda: None, lone_account(1 << 30))
+        run = QueryRun(
+            CONTEXT, txn, self.layouts.of, lambda key, sought: (), lambda: None, lone_account(1 << 30)
+        )
         run.instead = self.duck.taking()
         found = list(compile(query).rows(run))
         txn.commit()

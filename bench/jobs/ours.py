@@ -25,7 +25,7 @@ from tenure.kv.store import DEFAULT_TENANT, Store
 from tenure.kv.transaction import Transaction
 from tenure.node import Node, NodeOptions
 from tenure.storage.engine import HEAD_BYTES
-from tenure.storage.postgres import PostgresEngine
+from tenure.storage.postgres.postgres_engine import PostgresEngine
 
 KIND = "bench"
 HOLD_SECONDS = 3_600.0

@@ -27,6 +27,7 @@ from tenure.catalog.descriptors.definitions import (
     next_version,
     place_of,
 )
+from tenure.front import Listen
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.node import Node, NodeOptions
@@ -108,20 +109,26 @@ def change(store: Store, catalog: Catalog, id: int) -> None:
 @contextmanager
 def nodes(count: int, *, settings: Settings | None = None) -> Iterator[list[Node]]:
     """Nodes over one new SQLite store, all in this process."""
-    with store_path() as path:
-        started: list[Node] = []
-        try:
-            for _ in range(count):
-                started.append(
-                    Node(
-                        NodeOptions(SQLITE_PREFIX + path, settings=settings or Settings(DEFINITIONS)),
-                        SystemEnv(),
-                    )
-                )
-            yield started
-        finally:
-            for node in reversed(started):
-                node.stop()
+    with store_path() as path, nodes_over(path, count, settings=settings) as started:
+        yield started
+
+
+@contextmanager
+def nodes_over(
+    path: str, count: int = 1, *, settings: Settings | None = None, listen: Listen | None = None
+) -> Iterator[list[Node]]:
+    """The same over a store that stays; with `listen` they have SQL sessions."""
+    started: list[Node] = []
+    try:
+        for _ in range(count):
+            options = NodeOptions(
+                SQLITE_PREFIX + path, settings=settings or Settings(DEFINITIONS), listen=listen
+            )
+            started.append(Node(options, SystemEnv()))
+        yield started
+    finally:
+        for node in reversed(started):
+            node.stop()
 
 
 def place(made: Sequence[AnyDescriptor], number: int) -> NameKey:

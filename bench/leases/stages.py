@@ -35,7 +35,7 @@ from tenure.catalog.descriptors.definitions import (
     TypeRef,
     replace,
 )
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.node import Node
 from tenure.storage.engine import Group, Outcome
@@ -110,7 +110,7 @@ def _commits() -> list[Ratio]:
     ]
 
 
-def _count(node: Node, declare: Callable[[Use], None]) -> int:
+def _count(node: Node, declare: Callable[[CatalogUse], None]) -> int:
     """The engine's commits from the statement's start to its answer."""
     time.sleep(IDLE_SECONDS)
     engine = node.store.engine
@@ -132,7 +132,7 @@ def _count(node: Node, declare: Callable[[Use], None]) -> int:
         engine.commit = commit  # type: ignore[method-assign]
 
 
-def _statement(node: Node, declare: Callable[[Use], None]) -> None:
+def _statement(node: Node, declare: Callable[[CatalogUse], None]) -> None:
     for _ in range(ATTEMPTS):
         use = node.leases.bind(node.store.begin())
         try:
@@ -156,12 +156,12 @@ def _id_of(node: Node, name: str) -> int:
     return next(entry.id for entry in names if entry.name == name)
 
 
-def _declare_table(node: Node, use: Use, name: str) -> None:
+def _declare_table(node: Node, use: CatalogUse, name: str) -> None:
     id = node.catalog.fresh_id(use.txn)
     use.draft.create(table(id, name, DEFAULT_DATABASE, DEFAULT_SCHEMA))
 
 
-def _declare_schema(node: Node, use: Use) -> None:
+def _declare_schema(node: Node, use: CatalogUse) -> None:
     id = node.catalog.fresh_id(use.txn)
     database = use.descriptor(DEFAULT_DATABASE)
     assert isinstance(database, Database)
@@ -169,21 +169,21 @@ def _declare_schema(node: Node, use: Use) -> None:
     use.draft.touch(database)
 
 
-def _declare_index(node: Node, use: Use) -> None:
+def _declare_index(node: Node, use: CatalogUse) -> None:
     found = _counted(node, use)
     index = Index(found.next_index, "later", (KeyPart(3),), state=ElementState.DELETE_ONLY, primary=1)
     changed = replace(found, indexes=(*found.indexes, index), next_index=found.next_index + 1)
     use.draft.declare(changed, made_from=found.version)
 
 
-def _declare_column(node: Node, use: Use) -> None:
+def _declare_column(node: Node, use: CatalogUse) -> None:
     found = _counted(node, use)
     column = Column(found.next_column, "later", TypeRef("int8"), ElementState.DELETE_ONLY)
     changed = replace(found, columns=(*found.columns, column), next_column=found.next_column + 1)
     use.draft.declare(changed, made_from=found.version)
 
 
-def _counted(node: Node, use: Use) -> Table:
+def _counted(node: Node, use: CatalogUse) -> Table:
     found = use.descriptor(_id_of(node, "counted"))
     assert isinstance(found, Table)
     return found

@@ -26,7 +26,7 @@ from tenure.cluster.sessions.session_records import Sessions
 from tenure.cluster.sessions.versions import PROGRAM
 from tenure.kv.keys import EXPIRATIONS, Span
 from tenure.kv.store import Store
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 
 SPREAD_HEARTBEATS = 10
 """After so many the jitter has spread the heartbeats of nodes that started together."""

@@ -32,7 +32,7 @@ from tenure.sql.duck.offload import Duck
 from tenure.sql.rows.run import QueryRun
 from tenure.sql.rows.runner import compile
 from tenure.sql.text.parse import one
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tenure.table.rows import Layout, Layouts, Row
 from tests import postgres_server
 from tests.unit.sql import schema
@@ -151,7 +151,9 @@ class _Ours:
         assert statement is not None
         query = with_access(bind_query(statement.tree, self.names, Parameters(())))
         txn = self.store.begin()
-        run = QueryRun(CONTEXT, txn, self.layouts.of, lambda key: (), lambda: None, lone_account(1 << 30))
+        run = QueryRun(
+            CONTEXT, txn, self.layouts.of, lambda key, sought: (), lambda: None, lone_account(1 << 30)
+        )
         run.instead = self.duck.taking()
         found = list(compile(query).rows(run))
         txn.commit()

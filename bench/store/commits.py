@@ -21,7 +21,7 @@ from bench.store.rounds import Pace, alternate, note
 from bench.store.slow_disk import slow_disk
 from tenure.base.env import SystemEnv
 from tenure.kv.store import Store
-from tenure.storage.sqlite_file import SCHEMA, WAL_PAGES_MAX
+from tenure.storage.sqlite.database_file import SCHEMA, WAL_PAGES_MAX
 from tenure.storage.upkeep import CHECKPOINT_SECONDS
 
 THREADS = 16

@@ -17,7 +17,7 @@ from bench.ratio import Bar, Ratio, compare
 from bench.store.commits import KEYS_PER_THREAD, THREADS, Commits, numbered, ratios
 from bench.store.places import postgres, postgres_store
 from bench.store.rounds import alternate, note
-from tenure.storage.postgres_sql import TABLES
+from tenure.storage.postgres.section_sql import TABLES
 
 INSERT = b"INSERT INTO bare (key, at, value) VALUES (%b, %b, %b)"
 SAME_TABLES = b"""

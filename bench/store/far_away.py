@@ -1,4 +1,4 @@
-"""Updates on a store that is 50 ms away: 16 clients, each on a row of its own, through a node.
+"""Updates on a store that is 50 ms away: 64 clients, each on a row of its own, through a node.
 
 The peer is the limit: one round trip per update, so 20 updates/s of each client. Ours reads, proves what it
 has read and commits, each in round trips of its own; how many that are is what the ratio tells.
@@ -19,9 +19,9 @@ from bench.store.places import postgres
 from tests.faults.distance import far_from
 from tests.unit.sql.served import serving
 
-CLIENTS = 16
+CLIENTS = 64
 ROUND_TRIP_SECONDS = 0.05
-CONNECTIONS = 32
+CONNECTIONS = 80
 """So that no update waits for a connection."""
 
 

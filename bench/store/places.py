@@ -17,8 +17,8 @@ from tenure.base.loops import Loop
 from tenure.kv.keys import USER_TABLES
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.storage.postgres import PostgresEngine
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.postgres.postgres_engine import PostgresEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tenure.storage.upkeep import CHECKPOINT_SECONDS
 from tests import postgres_server
 

@@ -26,6 +26,7 @@ from tenure.composition.job_layer import build_jobs
 from tenure.composition.lifecycle import Lifecycle
 from tenure.composition.node_start import NodeStart
 from tenure.composition.options import NodeOptions
+from tenure.composition.protection_layer import build_protections
 from tenure.composition.sql_layer import build_services, build_view
 from tenure.composition.storage_layer import build_storage
 from tenure.composition.table_layer import build_tables
@@ -51,13 +52,14 @@ class Node:
         storage = build_storage(start)
         cluster = build_cluster(start, storage.store)
         catalog = build_catalog(start, storage.store, cluster)
-        tables = build_tables(start, storage, cluster, catalog.catalog)
+        protections = build_protections(start, storage.store, cluster, catalog)
+        tables = build_tables(start, storage, cluster, catalog.catalog, protections)
         self.front: Front | None = None
-        jobs = build_jobs(start, storage, cluster, catalog, tables, lambda: self.front)
+        jobs = build_jobs(start, storage, cluster, catalog, protections, tables, lambda: self.front)
         start_loops(start, storage, cluster, catalog, tables, jobs)
 
         if start.options.listen is not None:
-            services = build_services(start, storage, cluster, catalog, tables, jobs)
+            services = build_services(start, storage, cluster, catalog, protections, tables, jobs)
             view = partial(build_view, services, cluster, catalog)
             self.front = open_door(start, start.options.listen, services, cluster, view)
         # Attributes for commands, workers and tests.
@@ -67,6 +69,9 @@ class Node:
         self.catalog, self.leases, self.lease_waits = catalog.catalog, catalog.leases, catalog.lease_waits
         self.publisher, self.layouts, self.context = catalog.publisher, tables.layouts, tables.context
         self.cluster, self.lake, self.tasks = cluster, tables.lake, tables.tasks
+        self.sweeps, self.tracker, self.protections = jobs.sweeps, protections.tracker, protections.store
+        self.job_protections, self.long_reads = protections.of_jobs, protections.long_reads
+        self.reconciler, self.temporary_rows = protections.reconciler, tables.temporary_rows
 
     def stop(self) -> None:
         self._lifecycle.stop()

@@ -89,7 +89,7 @@ def _secret(cluster: Cluster, pid: int) -> int:
     """What the client was given at its start: libpq keeps it to itself, its node's door knows it too."""
     front = cluster.nodes[0].front
     assert front is not None
-    return int.from_bytes(front._server._seats._taken[pid].secret, "big")
+    return int.from_bytes(front._server._seats._occupied[pid].secret, "big")
 
 
 def test_a_session_is_known_by_the_pid_that_its_client_got(cluster: Cluster) -> None:

@@ -10,8 +10,8 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.storage.engine import Engine
 from tenure.storage.files import Files, open_files
-from tenure.storage.postgres import PostgresEngine
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.postgres.postgres_engine import PostgresEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tests.contract.engine_client import Client
 from tests.postgres_server import Server, drop_schema
 

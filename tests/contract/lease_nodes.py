@@ -10,7 +10,7 @@ from tenure.catalog.changes.publisher import Publisher
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, place_of, replace
 from tenure.catalog.leases.blockers import LeaseTable, SchemaLeaseTable
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.holder_eviction import Holders
 from tenure.catalog.leases.lease_rows import LeaseRows
 from tenure.catalog.leases.lease_scheme import LeaseScheme
@@ -128,15 +128,15 @@ class LeaseNode:
 
     # ── using ──────────────────────────────────────────────────────────────────────────────────
 
-    def bind(self) -> Use:
+    def bind(self) -> CatalogUse:
         return self.leases.bind(self.store.begin())
 
-    def pinned(self, id: int = TABLE) -> Use:
+    def pinned(self, id: int = TABLE) -> CatalogUse:
         use = self.bind()
         assert use.descriptor(id) is not None, "there is no such descriptor"
         return use
 
-    def writing(self, id: int = TABLE) -> Use:
+    def writing(self, id: int = TABLE) -> CatalogUse:
         """A use that has something to commit."""
         use = self.pinned(id)
         use.txn.put(self.store.keyspace.key(TABLE, (use.number, id)), b"row")
@@ -160,7 +160,7 @@ class LeaseNode:
         id: int = TABLE,
         change: Callable[[AnyDescriptor], AnyDescriptor] = lambda descriptor: descriptor,
         *,
-        use: Use | None = None,
+        use: CatalogUse | None = None,
         timeout: float | None = None,
     ) -> None:
         """Waits until the table is leased in one version only, and writes the next."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenure.storage.engine import Commit, CommitStatus
+from tenure.storage.engine import Commit, CommitStatus, Outcome
 from tests.contract.engine_client import Client, key, statuses, write
 
 DONE, TAKEN = CommitStatus.COMMITTED, CommitStatus.TAKEN
@@ -12,7 +12,7 @@ DONE, TAKEN = CommitStatus.COMMITTED, CommitStatus.TAKEN
 def test_a_key_that_has_a_row_is_taken_and_nothing_is_written(client: Client) -> None:
     at = client.put("a", b"1")
     commit = Commit(0, absent=(key("a"),), writes=(write("a", b"2"), write("b")))
-    assert client.try_one(commit) == (TAKEN, at, key("a"), 0)
+    assert client.try_one(commit) == Outcome(TAKEN, at, key("a"), 0)
     assert client.value("a") == b"1"
     assert client.get("b") is None
 
@@ -30,14 +30,14 @@ def test_a_key_that_was_free_when_the_transaction_read_may_be_taken_since(client
     read_at = client.put("z")
     at = client.put("a")
     commit = Commit(read_at, points=(key("z"),), absent=(key("a"),), writes=(write("a"),))
-    assert client.try_one(commit) == (TAKEN, at, key("a"), 0)
+    assert client.try_one(commit) == Outcome(TAKEN, at, key("a"), 0)
 
 
 def test_the_first_key_that_is_taken_is_named(client: Client) -> None:
     at = client.put("a")
     client.put("c")
     commit = Commit(0, absent=(key("b"), key("c"), key("a")), writes=(write("b"),))
-    assert client.try_one(commit) == (TAKEN, at + 1, key("c"), 0)
+    assert client.try_one(commit) == Outcome(TAKEN, at + 1, key("c"), 0)
 
 
 def test_a_row_with_an_empty_value_is_there(client: Client) -> None:
@@ -82,10 +82,10 @@ def test_a_key_is_said_to_be_taken_only_if_the_reads_hold_and_it_is_in_time(clie
         taken,
     )
     assert outcomes == [
-        (CommitStatus.CONFLICT, at, key("x"), 0),
-        (CommitStatus.TOO_LATE, at + 1, b"", 0),
-        (CommitStatus.TOO_EARLY, at + 1, b"", 0),
-        (TAKEN, at, key("x"), 0),
+        Outcome(CommitStatus.CONFLICT, at, key("x"), 0),
+        Outcome(CommitStatus.TOO_LATE, at + 1, b"", 0),
+        Outcome(CommitStatus.TOO_EARLY, at + 1, b"", 0),
+        Outcome(TAKEN, at, key("x"), 0),
     ]
 
 

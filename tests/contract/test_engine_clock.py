@@ -4,7 +4,7 @@ import pytest
 
 from tenure.base.errors import ClockAhead, InvalidParameter
 from tenure.base.timestamp import from_micros
-from tenure.storage.engine import Commit, CommitStatus
+from tenure.storage.engine import Commit, CommitStatus, Outcome
 from tests.contract.engine_client import Client, write
 
 SECOND = 1_000_000
@@ -46,7 +46,7 @@ def test_a_group_refused_for_its_clock_may_be_sent_again(client: Client) -> None
     group = client.group(Commit(0, writes=(write("a"),)), wall_at=ahead_at, max_offset_micros=SECOND)
     with pytest.raises(ClockAhead):
         client.engine.commit(group)
-    assert client.engine.commit(group._replace(wall_at=0)) == [(CommitStatus.COMMITTED, 1, b"", 0)]
+    assert client.engine.commit(group._replace(wall_at=0)) == [Outcome(CommitStatus.COMMITTED, 1, b"", 0)]
 
 
 def test_a_node_a_little_ahead_commits_at_its_own_time(client: Client) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.base.timestamp import to_bytes
-from tenure.storage.engine import Commit, CommitStatus, Stamp, Write
+from tenure.storage.engine import Commit, CommitStatus, Outcome, Stamp, Write
 from tests.contract.engine_client import (
     ALL,
     GUARD,
@@ -27,13 +27,13 @@ def test_a_commit_lands_just_above_the_clock(client: Client) -> None:
 def test_a_commit_lands_at_the_wall_clock_if_that_is_higher(client: Client) -> None:
     wall_at = client.engine.wall_micros() << 10
     outcome = client.engine.commit(client.group(Commit(0, writes=(write("a"),)), wall_at=wall_at))[0]
-    assert outcome == (CommitStatus.COMMITTED, wall_at, b"", 0)
+    assert outcome == Outcome(CommitStatus.COMMITTED, wall_at, b"", 0)
     assert client.engine.clock_at() == wall_at
 
 
 def test_a_commit_without_writes_takes_a_timestamp_too(client: Client) -> None:
     at = client.put("a")
-    assert client.try_one(Commit(at, points=(key("a"),))) == (CommitStatus.COMMITTED, at + 1, b"", 0)
+    assert client.try_one(Commit(at, points=(key("a"),))) == Outcome(CommitStatus.COMMITTED, at + 1, b"", 0)
     assert client.engine.clock_at() == at + 1
 
 
@@ -48,7 +48,7 @@ def test_a_commit_conflicts_with_a_newer_revision_of_its_point(client: Client) -
     read_at = client.put("a")
     newer_at = client.put("a", b"newer")
     outcome = client.try_one(Commit(read_at, points=(key("b"), key("a")), writes=(write("c"),)))
-    assert outcome == (CommitStatus.CONFLICT, newer_at, key("a"), 0)
+    assert outcome == Outcome(CommitStatus.CONFLICT, newer_at, key("a"), 0)
     assert client.get("c") is None
     assert client.engine.clock_at() == newer_at
 
@@ -59,7 +59,7 @@ def test_a_commit_conflicts_with_a_newer_revision_in_its_span(client: Client) ->
     newer_at = client.put("b")
     spans = (span("0", "1"), span("a", "c"), span("x", "z"))
     outcome = client.try_one(Commit(read_at, spans=spans, writes=(write("c"),)))
-    assert outcome == (CommitStatus.CONFLICT, newer_at, key("b"), 0)
+    assert outcome == Outcome(CommitStatus.CONFLICT, newer_at, key("b"), 0)
     assert client.get("c") is None
 
 
@@ -114,7 +114,7 @@ def test_a_commit_below_a_mark_is_refused(client: Client, mark: bytes) -> None:
     read_at = client.put("a")
     client.write(Write(mark, to_bytes(read_at + 1)))
     commit = Commit(read_at, points=(key("a"),), guards=(GUARD,), writes=(write("b"),))
-    assert client.try_one(commit) == (CommitStatus.BELOW_MARK, read_at + 1, b"", 0)
+    assert client.try_one(commit) == Outcome(CommitStatus.BELOW_MARK, read_at + 1, b"", 0)
     assert client.get("b") is None
     assert client.try_one(commit._replace(read_at=read_at + 1)).status is CommitStatus.COMMITTED
 
@@ -130,19 +130,19 @@ def test_a_mark_is_judged_before_a_conflict(client: Client) -> None:
 def test_the_deadline_is_strict(client: Client) -> None:
     at = client.put("a")
     late = client.try_one(Commit(at, writes=(write("b"),), deadline_at=at + 1))
-    assert late == (CommitStatus.TOO_LATE, at + 1, b"", 0)
+    assert late == Outcome(CommitStatus.TOO_LATE, at + 1, b"", 0)
     assert client.get("b") is None
     in_time = client.try_one(Commit(at, writes=(write("b"),), deadline_at=at + 2))
-    assert in_time == (CommitStatus.COMMITTED, at + 1, b"", 0)
+    assert in_time == Outcome(CommitStatus.COMMITTED, at + 1, b"", 0)
 
 
 def test_not_before_is_strict(client: Client) -> None:
     at = client.put("a")
     early = client.try_one(Commit(at, writes=(write("b"),), not_before_at=at + 1))
-    assert early == (CommitStatus.TOO_EARLY, at + 1, b"", 0)
+    assert early == Outcome(CommitStatus.TOO_EARLY, at + 1, b"", 0)
     assert client.get("b") is None
     in_time = client.try_one(Commit(at, writes=(write("b"),), not_before_at=at))
-    assert in_time == (CommitStatus.COMMITTED, at + 1, b"", 0)
+    assert in_time == Outcome(CommitStatus.COMMITTED, at + 1, b"", 0)
 
 
 def test_a_conflict_is_judged_before_the_deadline_and_that_before_not_before(client: Client) -> None:
@@ -170,7 +170,7 @@ def test_a_stranger_beneath_a_childs_revision_conflicts(client: Client, by_span:
     stranger_at = client.put("a", b"stranger")
     child_at = client.put("a", b"child")
     outcome = client.try_one(_reading("a", read_at, by_span)._replace(excused=(child_at,)))
-    assert outcome == (CommitStatus.CONFLICT, stranger_at, key("a"), 0)
+    assert outcome == Outcome(CommitStatus.CONFLICT, stranger_at, key("a"), 0)
 
 
 @pytest.mark.invariant("I8")
@@ -180,7 +180,7 @@ def test_a_stranger_above_a_childs_revision_conflicts(client: Client, by_span: b
     child_at = client.put("a", b"child")
     stranger_at = client.put("a", b"stranger")
     outcome = client.try_one(_reading("a", read_at, by_span)._replace(excused=(child_at,)))
-    assert outcome == (CommitStatus.CONFLICT, stranger_at, key("a"), 0)
+    assert outcome == Outcome(CommitStatus.CONFLICT, stranger_at, key("a"), 0)
 
 
 @pytest.mark.invariant("I8")
@@ -225,8 +225,8 @@ def test_check_says_what_fails_without_committing(client: Client) -> None:
     commit = Commit(read_at, points=(key("a"),), spans=(span("b", "c"),), guards=(GUARD,))
     assert client.engine.check(commit) == (read_at, None)
     newer_at = client.put("b")
-    assert client.engine.check(commit) == (newer_at, (CommitStatus.CONFLICT, newer_at, key("b"), 0))
+    assert client.engine.check(commit) == (newer_at, Outcome(CommitStatus.CONFLICT, newer_at, key("b"), 0))
     assert client.engine.check(commit._replace(excused=(newer_at,))) == (newer_at, None)
     mark_at = client.write(Write(GUARD.cleaned_first, to_bytes(newer_at)))
-    assert client.engine.check(commit) == (mark_at, (CommitStatus.BELOW_MARK, newer_at, b"", 0))
+    assert client.engine.check(commit) == (mark_at, Outcome(CommitStatus.BELOW_MARK, newer_at, b"", 0))
     assert client.engine.clock_at() == mark_at

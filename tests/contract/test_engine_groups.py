@@ -1,7 +1,7 @@
 """The engine contract: members of a group are decided in order, each after those before it."""
 
 from tenure.base.timestamp import to_bytes
-from tenure.storage.engine import Commit, CommitStatus, Removal, Removes, Stamp, Write
+from tenure.storage.engine import Commit, CommitStatus, Outcome, Removal, Removes, Stamp, Write
 from tests.contract.engine_client import GUARD, HEAD, NEXT_HEAD, Client, key, span, statuses, values, write
 
 DONE, CONFLICT = CommitStatus.COMMITTED, CommitStatus.CONFLICT
@@ -29,7 +29,7 @@ def test_a_member_conflicts_with_the_write_of_an_earlier_one(client: Client) -> 
         Commit(read_at, spans=(span("a", "b"),), writes=(write("c"),)),
     )
     assert statuses(outcomes) == [DONE, CONFLICT, CONFLICT]
-    assert outcomes[1] == outcomes[2] == (CONFLICT, read_at + 1, key("a"), 0)
+    assert outcomes[1] == outcomes[2] == Outcome(CONFLICT, read_at + 1, key("a"), 0)
     assert client.value("a") == b"1"
     assert client.get("c") is None
 

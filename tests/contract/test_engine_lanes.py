@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.base.errors import OutcomeUnknown, RetryError, SessionLost
-from tenure.storage.engine import Commit, CommitStatus, Removal, Removes
+from tenure.storage.engine import Commit, CommitStatus, Outcome, Removal, Removes
 from tests.contract.engine_client import ALL, Client, key, write
 
 
@@ -53,7 +53,7 @@ def test_lanes_know_nothing_of_one_another(client: Client) -> None:
     other = Client(client.engine)
     client.engine.settle(client.lane, 5)
     other.put("a")
-    assert client.engine.settle(other.lane, 1) == [(CommitStatus.COMMITTED, 1, b"", 0)]
+    assert client.engine.settle(other.lane, 1) == [Outcome(CommitStatus.COMMITTED, 1, b"", 0)]
 
 
 def test_nothing_lands_on_a_closed_lane(client: Client) -> None:
@@ -75,7 +75,7 @@ def test_an_urgent_lane_commits_like_any(client: Client) -> None:
     urgent = Client(client.engine, urgent=True)
     at = urgent.put("a")
     assert client.put("b") == at + 1
-    assert urgent.engine.settle(urgent.lane, 1) == [(CommitStatus.COMMITTED, at, b"", 0)]
+    assert urgent.engine.settle(urgent.lane, 1) == [Outcome(CommitStatus.COMMITTED, at, b"", 0)]
     urgent.engine.close_lane(urgent.lane)
     with pytest.raises(SessionLost):
         urgent.put("c")

@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.base.timestamp import to_bytes
-from tenure.storage.engine import Guard, Revisions, Scan, Write
+from tenure.storage.engine import REVISION_BYTES, Guard, Portion, Revisions, Scan, Write
 from tests.contract.engine_client import ALL, GUARD, HEAD, NEXT_HEAD, Client, key, names, span, values, write
 
 
@@ -216,6 +216,28 @@ def test_a_spread_counts_what_is_newer_and_cuts_it_into_pieces(client: Client) -
     assert (found.keys, found.cuts) == (5, [key("c"), key("e")])
     assert found.size == 5 * (len(HEAD) + 1) + 4 * 3
     assert client.engine.spread(*ALL, since_at, 6).cuts == []
+
+
+def test_portions_are_cut_by_the_size_of_all_revisions_of_an_interval(client: Client) -> None:
+    each = REVISION_BYTES + len(HEAD) + 1
+    since_at = client.put("a", bytes(1_000))
+    client.put("b", bytes(2_000))
+    for size in (100, 200, 300):
+        client.put("c", bytes(size))
+    client.put("d", bytes(100))
+    until_at = client.put("e", None)
+    client.put("e", bytes(5_000))
+    client.put("f", bytes(10))
+    found = client.engine.portions(*ALL, since_at, until_at, 2_000)
+    assert found == [
+        Portion(key("b"), 1, each + 2_000),
+        Portion(key("c"), 2, 4 * each + 700),
+        Portion(key("e"), 1, each),
+    ]
+    assert client.engine.portions(*ALL, since_at, until_at, 1 << 40) == [
+        Portion(key("b"), 4, 6 * each + 2_700)
+    ]
+    assert client.engine.portions(*ALL, until_at, until_at, 1 << 40) == []
 
 
 def test_several_keys_are_read_as_one_is(client: Client) -> None:

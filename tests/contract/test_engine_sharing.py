@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tenure.base.timestamp import Timestamp, from_micros
-from tenure.storage.engine import Commit, CommitStatus, Engine, Write
+from tenure.storage.engine import Commit, CommitStatus, Engine, Outcome, Write
 from tests.contract.engine_client import GUARD, Client, key, write
 
 WAKE_SECONDS = 20.0
@@ -91,7 +91,7 @@ def test_a_store_keeps_what_was_committed(open_engine: Callable[[], Engine]) -> 
     first = Client(open_engine())
     at = first.put("a", b"1")
     assert Client(open_engine()).value("a", at) == b"1"
-    assert open_engine().settle(first.lane, first.seq) == [(CommitStatus.COMMITTED, at, b"", 0)]
+    assert open_engine().settle(first.lane, first.seq) == [Outcome(CommitStatus.COMMITTED, at, b"", 0)]
 
 
 def test_any_engine_can_settle_or_close_a_lane(open_engine: Callable[[], Engine]) -> None:

@@ -1,7 +1,7 @@
 """What every follower of the store keeps: a sweep of the heads that it follows leaves it with right state.
 
 Each case lets something happen that a follower has to learn of, sweeps all heads of the system before the
-follower has looked, and then lets it look.
+follower has looked, and then lets it look: by the head clock, and where that cannot be trusted yet.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from tenure.base.env import ManualEnv
+from tenure.base.interruptible import unchecked
 from tenure.base.settings import DEFINITIONS, LEASE_HOLDER_GRACE, LIVENESS_TTL, Settings
 from tenure.catalog.leases.lease_waits import LeaseWaiter
-from tenure.catalog.leases.wait_records import Awaited
-from tenure.cluster.cancels import PIDS, Cancels, digest_of
+from tenure.catalog.leases.wait_records import AwaitedDescriptor
+from tenure.cluster.cancels import INSTANCES, PIDS, Cancels, digest_of
 from tenure.cluster.inquiries import Inquiries
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_waits import await_jobs
@@ -21,14 +22,16 @@ from tenure.cluster.jobs.runs import JobKind
 from tenure.cluster.locks.lock_waits import LockOptions
 from tenure.cluster.sessions.neighbours import Neighbours
 from tenure.cluster.settings import ClusterSettings
-from tenure.kv.keys import SESSIONS, USER_TABLES
+from tenure.kv.keys import SESSIONS, USER_TABLES, ZONES
 from tenure.kv.records import replace
 from tenure.kv.store import Store
 from tenure.kv.thresholds import publish_threshold
 from tenure.kv.transaction import Transaction
-from tenure.storage.engine import Removal, Removes
+from tenure.pgwire.connection_slots import ConnectionSlots
+from tenure.retention.tracking.tracker import Tracker
+from tenure.storage.engine import EVERY_HEAD, Commit, Group, Removal, Removes
 from tenure.storage.files import open_files
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.manifests import Manifest, Manifests
 from tests.contract.lease_nodes import EXPIRING, MIXED, SCHEMA, TABLE, LeaseNode, renamed
@@ -62,9 +65,11 @@ def env() -> ManualEnv:
     return ManualEnv()
 
 
-@pytest.fixture
-def engine(env: ManualEnv) -> Iterator[SqliteEngine]:
+@pytest.fixture(params=["every span", "head clock"])
+def engine(env: ManualEnv, request: pytest.FixtureRequest) -> Iterator[SqliteEngine]:
     engine = SqliteEngine(MEMORY, env)
+    if request.param == "head clock":
+        engine.commit(Group(engine.open_lane(), 1, 1, 500_000, (Commit(0, moves=(EVERY_HEAD,)),)))
     yield engine
     engine.close()
 
@@ -181,6 +186,20 @@ def test_the_bases_of_the_lake(member: Member, tmp_path: Path) -> None:
     bases.close()
 
 
+def test_the_tracker_of_protections(member: Member) -> None:
+    """Its wait is for the zones; a change of them is not missed below a threshold."""
+    store = member.store
+    tracker = Tracker(store, lambda: Settings(DEFINITIONS))
+    tracker.step()
+    read_at = tracker.state.read_at
+    zone_key = store.keyspace.key(ZONES, [USER_TABLES, 1])
+    store.transact(lambda txn: txn.put(zone_key, b"zone"))
+    sweep(store)
+    tracker.step()
+    assert tracker.state.read_at > read_at
+    tracker.close()
+
+
 @pytest.mark.parametrize("scheme", [SCHEMA, EXPIRING, MIXED])
 def test_leases(engine: SqliteEngine, env: ManualEnv, scheme: str) -> None:
     node, other = LeaseNode(engine, env, scheme), LeaseNode(engine, env, scheme)
@@ -250,6 +269,26 @@ def test_cancels(member: Member, other: Member) -> None:
     sweep(member.store)
     here.follow()
     assert delivered == [(pid, digest_of(b"secret"))]
+
+
+def test_cancels_reach_an_instance_whose_id_is_beyond_the_pids(member: Member, other: Member) -> None:
+    instance = member.start().id.instance
+    record = member.sessions.instances.get(member.store.snapshot(), instance)
+    assert record is not None
+    far = replace(record, id=3 * INSTANCES + 7)
+    member.transact(lambda txn: member.sessions.instances.put(txn, far))
+    here = Cancels(member.store, member.sessions, lambda: far.id)
+    there = Cancels(other.store, other.sessions, lambda: record.id)
+    delivered: list[int] = []
+    here.deliver = lambda pid, digest: delivered.append(pid)
+    pid = ConnectionSlots(lambda: far.id).take("ann", unchecked, secret_bytes=4).pid
+    here.follow()
+    there.follow()
+    there.request(pid, b"secret")
+    sweep(member.store)
+    there.follow()  # another instance's: it stays
+    here.follow()
+    assert delivered == [pid]
 
 
 # ── waits ──────────────────────────────────────────────────────────────────────────────────────
@@ -326,7 +365,7 @@ def test_waits_for_leases(engine: SqliteEngine, env: ManualEnv, scheme: str) -> 
     use = other.pinned()
     node.publish(change=renamed("u"))
     end = once(use.close, other.leases.renew, other.leases.step, lambda: sweep(node.store))
-    awaited = [Awaited(TABLE, node.stored().modified_at)]
+    awaited = [AwaitedDescriptor(TABLE, node.stored().modified_at)]
     node.waits.await_gone(awaited, LeaseWaiter(node.store.clock.now(), check=end), timeout=60.0)
 
 
@@ -339,7 +378,7 @@ def test_the_eviction_of_holders(engine: SqliteEngine, env: ManualEnv) -> None:
     use = other.pinned()
     other.holders.step()
     node.publish(change=renamed("u"))
-    awaited = [Awaited(TABLE, node.stored().modified_at)]
+    awaited = [AwaitedDescriptor(TABLE, node.stored().modified_at)]
     assert node.waits.record(awaited, LeaseWaiter(node.store.clock.now())) is not None
     sweep(node.store)
     other.holders.step()

@@ -14,7 +14,7 @@ from tenure.cluster.sessions.session_records import Sessions
 from tenure.kv.store import Store
 from tenure.storage.addresses import OpenEngine
 from tenure.storage.files import Files, open_files
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tenure.storage.tree import OutputStream
 from tenure.table.lake.identity import LakeIdentity, Stage, lake_ids, store_lakes
 from tenure.table.lake.manifests import File, FileShape, Manifest, Manifests

@@ -14,7 +14,7 @@ from tenure.catalog.leases.catalog_use import UseState
 from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.catalog.leases.publish_holds import HELD_SECONDS
 from tenure.storage.engine import Group, Outcome
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.contract.lease_nodes import EXPIRING, MIXED, SCHEMA, SETTINGS, TABLE, LeaseNode, renamed
 from tests.unit.kv.breaking import BreakingEngine, Deliver
 

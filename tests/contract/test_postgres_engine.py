@@ -23,10 +23,10 @@ from tenure.base.errors import (
     UnfitEngine,
     for_operator,
 )
-from tenure.storage.engine import Commit, Write
-from tenure.storage.postgres import PostgresEngine
-from tenure.storage.postgres_probe import excessive_rights
-from tenure.storage.postgres_session import StoreConnection
+from tenure.storage.engine import EVERY_HEAD, Commit, Write
+from tenure.storage.postgres.postgres_engine import PostgresEngine
+from tenure.storage.postgres.probe import excessive_rights
+from tenure.storage.postgres.session import StoreConnection
 from tests import postgres_server
 from tests.contract.engine_client import HEAD, Client, key, span, write
 from tests.postgres_server import Server
@@ -149,6 +149,23 @@ def test_a_newer_format_is_refused(
     with pytest.raises(NewerFormat, match="999") as caught:
         open_engine(postgres.dsn)
     assert "Upgrade" in caught.value.hint
+
+
+def test_a_store_of_the_version_before_gets_what_it_lacks(
+    postgres: Server, engine: PostgresEngine, admin: psycopg.Connection
+) -> None:
+    """Its rows were written without the head clock, so that is trusted only when a commit says so."""
+    client = Client(engine)
+    at = client.put("a")
+    admin.execute("DROP TABLE head_clock")
+    admin.execute("UPDATE meta SET value = 'of the version before' WHERE name = 'digest'")
+    upgraded = Client(open_engine(postgres.dsn))
+    assert upgraded.engine.moved_heads(at).heads is None
+    start_at = upgraded.try_one(Commit(0, moves=(EVERY_HEAD,))).at
+    assert client.engine.moved_heads(start_at).heads == frozenset()
+    client.put("b")
+    assert upgraded.engine.moved_heads(start_at).heads == frozenset({HEAD})
+    upgraded.engine.close()
 
 
 def test_two_nodes_may_open_a_new_store_at_once(postgres: Server) -> None:

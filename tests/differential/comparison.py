@@ -93,13 +93,15 @@ def _are_close(statement: Statement, mine: list[Row], other: list[Row], kinds: l
 
 
 def _by_number(rows: list[Row], kinds: list[str]) -> Counter[tuple[object, ...]]:
-    """Rows with their numbers as such: of 1.5 and 1.50, or 1 mon and 30 days, either may stand for both."""
+    """Rows with their numbers as such: either of 1.5 and 1.50, 0 and -0, 1 mon and 30 days may be there."""
     return Counter(
         tuple(repr(_number(each, kind)) for each, kind in zip(row, kinds, strict=True)) for row in rows
     )
 
 
 def _number(value: bytes | None, kind: str) -> object:
+    if kind in CLOSE:
+        return b"0" if value == b"-0" else value
     if value is None or kind not in (NUMERIC, *ARRAYS):
         return _seconds(value.decode()) if value is not None and kind == INTERVAL else value
     if kind in ARRAYS:

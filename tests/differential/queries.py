@@ -46,7 +46,7 @@ class Queries:
         self._functions = Deck(random, asked_functions())
         self._aggregates = Deck(random, aggregates())
         self._windows = Deck(random, WINDOW_FUNCTIONS)
-        self._sets = Deck(random, [each for each in SET_FUNCTIONS if not each.name.startswith("_")])
+        self._sets = Deck(random, [each for each in SET_FUNCTIONS if not each.name.startswith(("_", "pg_"))])
         kinds = sorted({*NASTY, *TYPES})
         pairs = [(source, target) for source in kinds for target in kinds]
         random.shuffle(pairs)

@@ -3,9 +3,10 @@
     python -m tests.faults [--quick] [--minutes N] [--repeat N] [--only NAME] [--engine NAME]
 
 A scenario lasts 60 seconds on each engine, with --quick a few; --minutes sets it. One that fails
-prints what it saw below its line and keeps its logs.
+prints what it saw below its line and keeps its logs; the last lines of the run tell of it again, since
+logs of long runs are often cut to their end.
 
-Walk: `make faults` calls this; `scenarios` lists what there is.
+Walk: `make faults` calls this; `scenarios` lists what there is, `failures` words the last lines.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests import postgres_server
+from tests.faults.failures import Failure, failure_lines
 from tests.faults.harness import Result, Run
 from tests.faults.scenarios import SCENARIOS, Scenario
 
@@ -37,7 +39,8 @@ def main() -> int:
     if not chosen:
         sys.exit(f"no such scenario; there are: {', '.join(scenario.name for scenario in SCENARIOS)}")
     seconds = 60 * arguments.minutes if arguments.minutes else QUICK_SECONDS if arguments.quick else SECONDS
-    passed = failed = skipped = 0
+    passed = skipped = 0
+    failures: list[Failure] = []
     with _server() as server:
         for repeat in range(arguments.repeat):
             for scenario in chosen:
@@ -45,12 +48,15 @@ def main() -> int:
                     run = Run(engine, min(seconds, scenario.seconds_max), arguments.seed + repeat, server)
                     result = _run(scenario, run)
                     skipped += bool(result.skipped)
-                    failed += bool(result.violations)
+                    if result.violations:
+                        failures.append(Failure(scenario.name, engine, result.violations))
                     passed += not result.violations and not result.skipped
     if skipped:
         print(f"{skipped} skipped")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    for line in failure_lines(failures):
+        print(line)
+    print(f"{passed} passed, {len(failures)} failed")
+    return 1 if failures else 0
 
 
 def _end(number: int, _: object) -> None:

@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import partial
 
 from tenure.cluster.jobs.job_states import JobState
-from tests.faults.bulk_fleet import WAIT_SECONDS, BulkFleet
+from tests.faults.bulk_fleet import WAIT_SECONDS, BulkFleet, Missed
 from tests.faults.harness import Result, wait_for
 
 Blow = Callable[[BulkFleet, int, Result], JobState]
@@ -47,7 +47,7 @@ def kill_driver(share: float, fleet: BulkFleet, job: int, result: Result) -> Job
     fleet.kill(driver)
     fleet.start_worker()
     fleet.await_end(job)
-    result.require(fleet.runs(job) > run, "the driver was done before it was killed")
+    _require_another_run(fleet, job, run)
     return JobState.SUCCEEDED
 
 
@@ -56,7 +56,7 @@ def kill_java(fleet: BulkFleet, job: int, result: Result) -> JobState:
     run = fleet.runs(job)
     _kill_all(fleet.java_of(driver))
     fleet.await_end(job)
-    result.require(fleet.runs(job) > run, "Java was not needed any more when it was killed")
+    _require_another_run(fleet, job, run)
     return JobState.SUCCEEDED
 
 
@@ -72,8 +72,8 @@ def _kill_below(below: Below, fleet: BulkFleet, job: int, result: Result) -> Job
     """Kills what runs tasks for a driver, which must notice nothing: it stays the same run."""
     driver = fleet.await_share(job, 0.3)
     run = fleet.runs(job)
-    killed = wait_for(lambda: bool(_kill_all(below(driver))), CHILDREN_SECONDS)
-    result.require(killed, "there was nobody to kill")
+    if not wait_for(lambda: bool(_kill_all(below(driver))), CHILDREN_SECONDS):
+        raise Missed(f"job {job} had no process that ran tasks")
     state = fleet.await_end(job)
     more = fleet.runs(job) - run
     result.require(not more, f"the job needed {more} more runs; it ended as {state}")
@@ -90,7 +90,14 @@ def stop_driver(fleet: BulkFleet, job: int, result: Result) -> JobState:
     result.require(taken, "nobody took the job of a stopped worker")
     fleet.await_end(job)
     fleet.signal(driver, signal.SIGCONT)
+    _require_another_run(fleet, job, run)
     return JobState.SUCCEEDED
+
+
+def _require_another_run(fleet: BulkFleet, job: int, run: int) -> None:
+    """The blow fell too late if the run that it was for has ended the job."""
+    if fleet.runs(job) == run and fleet.state(job) is JobState.SUCCEEDED:
+        raise Missed(f"job {job} was done before the blow fell")
 
 
 def cancel(share: float, fleet: BulkFleet, job: int, result: Result) -> JobState:

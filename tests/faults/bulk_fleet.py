@@ -46,6 +46,10 @@ SETTINGS = (
 _RUN = re.compile(r"/(j\d+-r\d+)-")
 
 
+class Missed(Exception):
+    """A job ended before its blow fell: nothing is shown by it."""
+
+
 class BulkFleet(Processes):
     def __init__(self, run: Run, name: str, *, range_rows: int, master: str = "local[2]") -> None:
         self.place: Place = own_place(run, name)
@@ -161,9 +165,9 @@ class BulkFleet(Processes):
         instance = 0 if control is None else control.claim.instance
         if instance and instance not in self._instances:
             # One that was stopped for long has another id since: its own is somebody else's.
-            known = set(self._instances.values())
+            identified = set(self._instances.values())
             for name in self.names():
-                if name not in known and self.process(name).poll() is None:
+                if name not in identified and self.process(name).poll() is None:
                     self._instances[instance] = name
         return self._instances.get(instance, "")
 
@@ -178,7 +182,8 @@ class BulkFleet(Processes):
 
         assert wait_for(is_so_far, WAIT_SECONDS), f"job {job} does not come to {share:.0%}"
         driver = self.driver(job)
-        assert driver, f"job {job} has ended before it was {share:.0%} done: {self.state(job)}"
+        if not driver:
+            raise Missed(f"job {job} has ended before it was seen at {share:.0%}: {self.state(job)}")
         return driver
 
     def await_end(self, job: int) -> JobState | None:

@@ -22,14 +22,15 @@ from tenure import cli
 from tenure.bulk import phases
 from tenure.bulk.exporting import job as exporting
 from tenure.bulk.filling import entries
-from tenure.bulk.importing import references, sorting
+from tenure.bulk.importing import sorting
+from tenure.bulk.ingest import references
 from tenure.pipeline import lazy_spark, merge, merge_tasks, runs, scan
 from tenure.pipeline.lazy_spark import LazySpark
 from tenure.pipeline.merge_tasks import RangeTask
 from tenure.pipeline.reading import splits
 from tenure.pipeline.scan import ScanTask
 from tenure.pipeline.tasks import Attempt, Kernel
-from tenure.storage.engine import HEAD_BYTES
+from tenure.storage.engine import HEAD_BYTES, REVISION_BYTES
 from tests.faults.harness import ROOT
 from tests.pipeline.clusters import HOSTS
 
@@ -94,7 +95,8 @@ def _is_first_attempt() -> bool:
 
 def main() -> int:
     rows = int(os.environ[RANGE_ROWS_VARIABLE])
-    merge.RANGE_ROWS = merge.RUN_ROWS = references.RANGE_KEYS = rows
+    merge.RUN_ROWS = references.RANGE_KEYS = rows
+    merge.RANGE_BYTES = rows * (REVISION_BYTES + ROW_BYTES)
     scan.TASK_ROWS = scan.CUT_ROWS = rows
     splits.SPLIT_BYTES = rows * ROW_BYTES
     runs.BATCH_ROWS = min(runs.BATCH_ROWS, rows)

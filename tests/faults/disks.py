@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tenure.base.env import SystemEnv
 from tenure.base.errors import DiskFull
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tests import postgres_server
 from tests.faults import names
 from tests.faults.checker import SETUP

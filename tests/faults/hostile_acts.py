@@ -176,6 +176,14 @@ ACTS: tuple[Act, ...] = (
         "sleeping, then computing", f"SELECT pg_sleep(0.5), (SELECT max(md5(n::text)) FROM {NUMBERS})"
     ),
     Statements("plans that double", _doubled(14)),
+    Statements(
+        "lookups with a long pattern",
+        "SELECT id FROM t WHERE id = 7 AND repeat('a', 60000) LIKE repeat('%a', 200) || 'b'",
+    ),
+    Statements(
+        "replacing everywhere", "SELECT length(regexp_replace(repeat('ab', 5000000), 'a(b)', 'x', 'g'))"
+    ),
+    Statements("large JSON", "SELECT jsonb_array_length(('[' || repeat('1.5,', 3000000) || '1]')::jsonb)"),
     StalledLogins("silent logins", b""),
     StalledLogins("logins that stop half-way", _startup("mallory")),
 )

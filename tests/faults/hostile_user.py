@@ -43,6 +43,8 @@ SCHEMA = (
     "INSERT INTO big SELECT n, n % 100 FROM generate_series(1, 20000) n",
     f"CREATE USER alice PASSWORD '{PASSWORD}'",
     f"CREATE USER mallory PASSWORD '{PASSWORD}'",
+    "GRANT ALL ON t, hostile, big TO alice, mallory",
+    "GRANT CREATE ON SCHEMA public TO alice, mallory",
 )
 EXPIRATION = "SELECT max(expiration) FROM system.sqlliveness"
 SESSIONS_LEFT = "SELECT count(*) FROM tenure_internal.sessions WHERE user_name = 'mallory'"

@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from tenure.base.env import SystemEnv
-from tenure.bulk.lakes import version_of
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import Table
 from tenure.kv.encoding import decode
@@ -19,7 +18,7 @@ from tenure.kv.gaps import Gap
 from tenure.kv.keys import Span
 from tenure.kv.store import DEFAULT_TENANT, Store
 from tenure.pipeline import remote_handles, scan
-from tenure.pipeline.remote_handles import StoreHandle, TableVersion
+from tenure.pipeline.remote_handles import StoreHandle, TableVersion, version_of
 from tenure.storage.addresses import open_engine
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.lake.format import name_of

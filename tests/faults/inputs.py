@@ -19,7 +19,7 @@ import psycopg
 from tenure.base.env import SystemEnv
 from tenure.base.errors import TenureError, for_operator
 from tenure.kv.store import Store
-from tenure.storage.postgres import PostgresEngine
+from tenure.storage.postgres.postgres_engine import PostgresEngine
 from tests import postgres_server
 from tests.faults import names
 from tests.faults.harness import Place, Result, Run

@@ -18,7 +18,7 @@ from threading import Thread
 
 from tenure.catalog.descriptors.definitions import Table
 from tenure.catalog.leases.lease_waits import describe
-from tenure.catalog.leases.wait_records import Awaited
+from tenure.catalog.leases.wait_records import AwaitedDescriptor
 from tenure.node import Node
 from tests.faults.harness import Result, Run, wait_for
 from tests.faults.job_fleet import distribution
@@ -102,7 +102,7 @@ def _change_held(
 def _blockers(fleet: SchemaFleet, node: Node) -> str:
     table = node.catalog.get(node.store.snapshot(), fleet.tables[0])
     assert isinstance(table, Table)
-    return describe(node.lease_waits.blockers([Awaited(table.id, table.modified_at)]))
+    return describe(node.lease_waits.blockers([AwaitedDescriptor(table.id, table.modified_at)]))
 
 
 def _hold(fleet: SchemaFleet, name: str) -> None:

@@ -21,7 +21,7 @@ from tenure.cluster.sessions.session_records import Sessions
 from tenure.kv.keys import EXPIRATIONS
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.faults.harness import Result, Run, merged
 from tests.faults.job_history import revisions
 

@@ -14,6 +14,7 @@ from tests.faults import (
     dead_sessions,
     disks,
     export_kills,
+    feed_kills,
     fill_kills,
     flush_kills,
     hostile_user,
@@ -38,6 +39,7 @@ from tests.faults import (
     sql_ddl,
     sql_drain,
     sql_processes,
+    sql_short_history,
 )
 from tests.faults.harness import Result, Run
 
@@ -89,12 +91,14 @@ SCENARIOS = (
     Scenario("sql_clients", sql_clients.sql_clients),
     Scenario("sql_contention", sql_contention.sql_contention),
     Scenario("sql_advisory", sql_advisory.sql_advisory),
+    Scenario("sql_short_history", sql_short_history.sql_short_history, seconds_max=60.0),
     Scenario("hostile_user", hostile_user.hostile_user, quick_engines=("sqlite",)),
     Scenario("memory", memory.memory, ("sqlite",)),
     Scenario("spark_kill", spark_kills.spark_kill),
     Scenario("flush_kill", flush_kills.flush_kill),
     Scenario("import_kill", import_kills.import_kill, quick_engines=("sqlite",)),
     Scenario("export_kill", export_kills.export_kill, quick_engines=("postgres",)),
+    Scenario("feed_kill", feed_kills.feed_kill),
     Scenario("fill_kill", fill_kills.fill_kill, quick_engines=("sqlite",)),
     Scenario("import_history", import_history.import_history),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),

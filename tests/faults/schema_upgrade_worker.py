@@ -24,7 +24,7 @@ from tenure.base.env import SystemEnv
 from tenure.base.errors import OutcomeUnknown, RetryError, TenureError, Unavailable
 from tenure.base.settings import DEFINITIONS, LEASE_DURATION, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.catalog.descriptors.definitions import ElementState, Goal, Index, KeyPart, Table, replace
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.cluster.sessions.versions import PROGRAM
 from tenure.node import Node, NodeOptions
 from tenure.table.read import get
@@ -116,7 +116,7 @@ class SchemaWorker:
         finally:
             use.close()
 
-    def _write_row(self, use: Use, table: Table) -> None:
+    def _write_row(self, use: CatalogUse, table: Table) -> None:
         layout = self._node.layouts.of(table)
         writer = TableWriter(layout, lambda id: layout, self._node.context())
         key, value = self._rng.randrange(KEYS), self._rng.randrange(1_000)
@@ -162,7 +162,7 @@ class SchemaWorker:
         raise last
 
 
-def _table(use: Use) -> Table | None:
+def _table(use: CatalogUse) -> Table | None:
     found = use.descriptor(TABLE)
     assert found is None or isinstance(found, Table)
     return found

@@ -23,7 +23,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from tenure.base.errors import OutcomeUnknown, SessionLost, StoreError, TenureError
-from tenure.catalog.changes.drops import drop_schema
+from tenure.catalog.changes.drops import drop_schemas
 from tenure.catalog.changes.object_changes import create_schema, create_table, rename_object
 from tenure.catalog.changes.table_changes import (
     AddColumn,
@@ -48,7 +48,7 @@ from tenure.catalog.descriptors.definitions import (
     readable,
     visible,
 )
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.lease_pins import bound
 from tenure.expr.tree.build import const
 from tenure.expr.tree.expressions import to_stored
@@ -125,22 +125,22 @@ class Work:
         return f"{self._name}/{next(self._numbers)}"
 
     @contextmanager
-    def use(self, op: str) -> Iterator[Use]:
+    def use(self, op: str) -> Iterator[CatalogUse]:
         use = self.node.leases.bind(self.node.store.begin(), statement=op)
         try:
             yield use
         finally:
             use.close()
 
-    def table(self, use: Use, id: int) -> Table:
+    def table(self, use: CatalogUse, id: int) -> Table:
         table = use.descriptor(id)
         assert isinstance(table, Table), f"table {id} is not there"
         return table
 
-    def layout(self, use: Use, id: int) -> Layout:
+    def layout(self, use: CatalogUse, id: int) -> Layout:
         return self.node.layouts.of(self.table(use, id))
 
-    def write(self, use: Use, write: Write, op: str) -> None:
+    def write(self, use: CatalogUse, write: Write, op: str) -> None:
         layout = self.layout(use, write.table)
         writer = TableWriter(layout, lambda id: self.layout(use, id), self.node.context())
         row = get(use.txn, layout, [write.id])
@@ -153,7 +153,7 @@ class Work:
             writer.update(use.txn, row, {N: write.n, TAG: op})
         writer.finish(use.txn)
 
-    def commit(self, use: Use, op: str, commit: Callable[[Use], int], **intent: Any) -> str:
+    def commit(self, use: CatalogUse, op: str, commit: Callable[[CatalogUse], int], **intent: Any) -> str:
         """Commits between an intent and what came of it: ack, failed or unknown."""
         self.log.write("intent", op=op, session=bound(use).session.id, **intent)
         try:
@@ -222,7 +222,7 @@ class RowWork(Work):
             if self._pause_seconds:
                 time.sleep(self.rng.uniform(0, self._pause_seconds))
             uses = [(write.table, self.table(use, write.table).version) for write in writes]
-            outcome = self.commit(use, op, Use.commit, uses=uses, writes=writes)
+            outcome = self.commit(use, op, CatalogUse.commit, uses=uses, writes=writes)
         for write in writes:
             self._remember(write, op, outcome)
 
@@ -246,7 +246,7 @@ class RowWork(Work):
                 self.log.write("claim", what=f"{op}: row {key} under version {layout.table.version}: {what}")
 
 
-def wrong_of(use: Use, layout: Layout, id: int, known: Known) -> Iterator[str]:
+def wrong_of(use: CatalogUse, layout: Layout, id: int, known: Known) -> Iterator[str]:
     """What a read sees of an acknowledged row that it must not, by its key and along every index."""
     row = get(use.txn, layout, [id])
     if row is None:
@@ -309,17 +309,17 @@ class ChangeWork(Work):
 
     # ── the kinds: each declares in the use's draft and says what the history must show ───────
 
-    def _index(self, use: Use, table: int, op: str) -> dict[str, Any] | None:
+    def _index(self, use: CatalogUse, table: int, op: str) -> dict[str, Any] | None:
         if self._is_full(use, table):
             return self._drop_index(use, table, op)
         return self._add_index(use, table, op, "n")
 
-    def _unique(self, use: Use, table: int, op: str) -> dict[str, Any] | None:
+    def _unique(self, use: CatalogUse, table: int, op: str) -> dict[str, Any] | None:
         if self._is_full(use, table):
             return self._drop_index(use, table, op)
         return self._add_index(use, table, op, "tag", is_unique=True)
 
-    def _bad_unique(self, use: Use, table: int, op: str) -> dict[str, Any] | None:
+    def _bad_unique(self, use: CatalogUse, table: int, op: str) -> dict[str, Any] | None:
         """Rows that are equal are in its way: it must leave no trace."""
         layout = self.layout(use, table)
         seen = [row.values[N] for row in rows(self.node.store.snapshot(), layout, limit=20)]
@@ -327,17 +327,17 @@ class ChangeWork(Work):
             return None  # it would be made, and then be in the way of all the load
         return self._add_index(use, table, op, "n", is_unique=True)
 
-    def _is_full(self, use: Use, table: int) -> bool:
+    def _is_full(self, use: CatalogUse, table: int) -> bool:
         return len(self.table(use, table).indexes) > EXTRAS_MAX
 
     def _add_index(
-        self, use: Use, table: int, op: str, column: str, *, is_unique: bool = False
+        self, use: CatalogUse, table: int, op: str, column: str, *, is_unique: bool = False
     ) -> dict[str, Any]:
         name = f"i {op}"
         alter(use.draft, use, table, AddIndex(name, (NamedKeyColumn(column),), is_unique))
         return {"table": table, "adds": name}
 
-    def _drop_index(self, use: Use, table: int, op: str) -> dict[str, Any] | None:
+    def _drop_index(self, use: CatalogUse, table: int, op: str) -> dict[str, Any] | None:
         names = [each.name for each in visible(self.table(use, table).indexes) if each.name.startswith("i ")]
         if not names:
             return None
@@ -345,7 +345,7 @@ class ChangeWork(Work):
         alter(use.draft, use, table, DropIndex(name))
         return {"table": table, "drops": name}
 
-    def _column(self, use: Use, table: int, op: str) -> dict[str, Any] | None:
+    def _column(self, use: CatalogUse, table: int, op: str) -> dict[str, Any] | None:
         names = [each.name for each in visible(self.table(use, table).columns) if each.name.startswith("c")]
         if len(names) >= EXTRAS_MAX:
             name = self.rng.choice(names)
@@ -358,14 +358,14 @@ class ChangeWork(Work):
         alter(use.draft, use, table, column)
         return {"table": table, "adds": name}
 
-    def _rename(self, use: Use, table: int, op: str) -> dict[str, Any] | None:
+    def _rename(self, use: CatalogUse, table: int, op: str) -> dict[str, Any] | None:
         """Back and forth between its letter and a name that nothing else has."""
         letter = TABLES[self._tables.index(table)]
         name = letter if " " in self.table(use, table).name else f"{letter} {op}"
         rename_object(use.draft, use, table, name)
         return {"table": table, "name": name}
 
-    def _with_rows(self, use: Use, table: int, op: str) -> dict[str, Any] | None:
+    def _with_rows(self, use: CatalogUse, table: int, op: str) -> dict[str, Any] | None:
         """DDL and DML in one transaction, in either order."""
         writes = [Write(table, next(self._ids), 0) for _ in range(3)]
         is_first = self.rng.random() < 0.5
@@ -376,7 +376,7 @@ class ChangeWork(Work):
             self.write(use, write, f"{op}#{write.id}")
         return {**told, "writes": writes}
 
-    def _schema(self, use: Use, table: int, op: str) -> dict[str, Any] | None:
+    def _schema(self, use: CatalogUse, table: int, op: str) -> dict[str, Any] | None:
         schemas = [entry.id for entry in self._schemas(use)]
         if len(schemas) < EXTRAS_MAX:
             id = self.node.catalog.fresh_id(use.txn)
@@ -386,16 +386,16 @@ class ChangeWork(Work):
         id = self.rng.choice(schemas)
         if use.descriptor(id) is None:
             return None
-        drop_schema(use.draft, use, id, [])
+        drop_schemas(use.draft, use, [id], [])
         return {"ends": id}
 
-    def _schemas(self, use: Use) -> list[AnyDescriptor]:
+    def _schemas(self, use: CatalogUse) -> list[AnyDescriptor]:
         entries = self.node.catalog.schema_map(self.node.store.snapshot(), DEFAULT_DATABASE)
         found = [use.descriptor(entry.id) for entry in entries if entry.name.startswith("s ")]
         return [each for each in found if isinstance(each, Schema) and each.state is DescriptorState.PUBLIC]
 
 
-Declares = Callable[[ChangeWork, Use, int, str], dict[str, Any] | None]
+Declares = Callable[[ChangeWork, CatalogUse, int, str], dict[str, Any] | None]
 
 KINDS: dict[str, Declares] = {
     "index": ChangeWork._index,

@@ -33,12 +33,12 @@ from tenure.base.settings import (
     WATCH_POLL_INTERVAL,
     Settings,
 )
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.lease_pins import bound
 from tenure.cluster.sessions.session_records import SessionId
 from tenure.node import Node, NodeOptions
-from tenure.storage.postgres import PostgresEngine
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.postgres.postgres_engine import PostgresEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tests.faults.log import Log
 from tests.faults.schema_work import ChangeWork, RowWork, Work, Write
 
@@ -166,7 +166,7 @@ class SchemaWorker:
             self._log.write("holding", op=op, transaction=use.number, session=bound(use).session.id)
             while not commit.exists() and not self._stopping.wait(SESSION_SECONDS):
                 pass
-            work.commit(use, op, Use.commit, uses=uses, writes=[write])
+            work.commit(use, op, CatalogUse.commit, uses=uses, writes=[write])
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:

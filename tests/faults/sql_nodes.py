@@ -45,8 +45,12 @@ class SqlNodes(Processes):
         self.rng = random.Random(run.seed)
         self._more = more if has_passwords else ("--insecure", *more)
         self.store = self._place.address
+        self.lake = self._place.directory / "lake"
+        """A store in PostgreSQL has none beside it."""
         set_up(self.store)
         self.ports: dict[str, int] = {}
+        self.instances: dict[str, int] = {}
+        """The instance ids of those that were started."""
         self.violations: list[str] = []
 
     def close(self, *, grace_seconds: float = 0.0) -> None:
@@ -58,12 +62,12 @@ class SqlNodes(Processes):
         for name in names:
             self.launch(name)
         for name in names:
-            self.await_ready(name)
+            said = dict(field.partition("=")[::2] for field in self.await_ready(name).split())
+            self.instances[name] = int(said["instance"])
 
     def launch(self, name: str) -> None:
         at = f"127.0.0.1:{self.ports.setdefault(name, _free_port())}"
-        lake = str(self._place.directory / "lake")  # a store in PostgreSQL has none beside it
-        options = ("--store", self.store, "--lake", lake, "--sql", at, *self._more)
+        options = ("--store", self.store, "--lake", str(self.lake), "--sql", at, *self._more)
         self.spawn(name, "tenure.cli", "start", *options)
 
     def dsn(self, name: str) -> str:

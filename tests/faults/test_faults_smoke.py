@@ -1,4 +1,4 @@
-"""Every scenario for a few seconds on each engine; `make faults` runs them for longer."""
+"""Every scenario for a few seconds; `make faults` runs them on each engine, and for longer."""
 
 import pytest
 
@@ -14,13 +14,13 @@ pytestmark = [
 
 
 @pytest.mark.invariant("I2")
-@both_engines
+@both_engines(scenario="processes")
 def test_four_threads_in_three_processes_are_serializable(run: Run) -> None:
     holds(crashes.processes(run))
 
 
 @pytest.mark.invariant("I5")
-@both_engines
+@both_engines(scenario="kill")
 def test_acknowledged_commits_survive_kill_9(run: Run) -> None:
     holds(crashes.kill(run))
 
@@ -51,23 +51,23 @@ def test_a_process_stopped_in_its_section_only_makes_others_wait(run: Run) -> No
 
 
 @pytest.mark.invariant("I6")
-@both_engines
+@both_engines(scenario="skew")
 def test_clocks_250_ms_apart_keep_the_invariants(run: Run) -> None:
     holds(clocks.skew(run))
 
 
 @pytest.mark.invariant("I6")
-@both_engines
+@both_engines(scenario="clock_ahead")
 def test_a_clock_beyond_max_offset_refuses_to_commit_and_says_what_to_do(run: Run) -> None:
     holds(clocks.clock_ahead(run))
 
 
-@both_engines
+@both_engines(scenario="idle")
 def test_an_idle_hour_changes_nothing(run: Run) -> None:
     holds(clocks.idle(run))
 
 
-@both_engines
+@both_engines(scenario="disk_full")
 def test_a_full_disk_is_said_loses_nothing_and_is_over_once_there_is_space(run: Run) -> None:
     holds(disks.disk_full(run))
 
@@ -119,6 +119,6 @@ def test_a_server_that_goes_away_is_said_and_service_goes_on(run: Run) -> None:
     case(run, inputs.server_goes_away)
 
 
-@both_engines
+@both_engines(scenario="heartbeat_load")
 def test_heartbeats_are_not_starved_by_full_write_load(run: Run) -> None:
     holds(beats.heartbeat_load(run))

@@ -4,7 +4,7 @@ import pytest
 
 from tests.faults import import_history
 from tests.faults.harness import Run
-from tests.faults.smoke import holds, one_engine
+from tests.faults.smoke import holds, longer_run
 
 SECONDS = 5.0
 
@@ -15,6 +15,6 @@ pytestmark = [
 
 @pytest.mark.invariant("base-exact")
 @pytest.mark.invariant("I37")
-@one_engine("sqlite", scenario="import_history")
+@longer_run("sqlite", scenario="import_history")
 def test_imports_and_transactions_are_serializable_and_watches_see_imports(run: Run) -> None:
     holds(import_history.import_history(run))

@@ -22,8 +22,8 @@ from pathlib import Path
 from tenure.base.env import SystemEnv
 from tenure.base.errors import OutcomeUnknown, TenureError, Unavailable
 from tenure.kv.store import Store
-from tenure.storage.postgres import PostgresEngine
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.postgres.postgres_engine import PostgresEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tests.faults.log import Log, read_log
 from tests.faults.workload import PENDING_MAX, Attempt, Client
 

@@ -65,6 +65,10 @@ MILLION = 1_000_000
         ("log(numeric,numeric)", ("small", "near one")),
         ("exp(numeric)", ("exponent",)),
         ("normalize(text,text)", ("marks", "word NFC")),
+        ("read timestamptz", ("digits",)),
+        ("read interval", ("zeros",)),
+        ("aggregate max(char)", ("spaces",)),
+        ("aggregate percentile_cont(float8[],interval)", ("cubes", "most")),
     ],
 )
 def test_what_once_took_for_ever_ends(id: str, names: tuple[str, ...]) -> None:

@@ -18,6 +18,8 @@ from tests.spark_sessions import SparkSessions
 
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 
+pytestmark = pytest.mark.longer  # clusters start slowly
+
 
 def test_an_executor_that_is_killed_loses_nothing(spark_sessions: SparkSessions, tmp_path: Path) -> None:
     tasks = spark_sessions.tasks(LOCAL_CLUSTER)

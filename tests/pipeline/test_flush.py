@@ -18,6 +18,7 @@ from tenure.pipeline import merge as merging
 from tenure.pipeline.merge import MergeRequest, merge
 from tenure.pipeline.merge_tasks import MergedRange, merge_range
 from tenure.pipeline.tasks import Kernel, ProcessTasks, Tasks
+from tenure.storage.engine import REVISION_BYTES
 from tenure.table.lake.manifests import Manifest, WrittenFile, no_base
 from tenure.table.lake.publishing import ManifestEdit, publish
 from tests.pipeline import kernels
@@ -27,7 +28,7 @@ from tests.pipeline.waiting import await_true, go_on, ignore
 from tests.spark_sessions import LOCAL, SparkSessions
 
 ROWS = 1_600
-RANGE_ROWS = 300
+RANGE_BYTES = 300 * (REVISION_BYTES + 40)
 """Of delta per task, so that there are many of them."""
 
 WAIT_SECONDS = 240.0
@@ -155,7 +156,7 @@ class Served:
 def served(
     spark_sessions: SparkSessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Served]:
-    monkeypatch.setattr(merging, "RANGE_ROWS", RANGE_ROWS)
+    monkeypatch.setattr(merging, "RANGE_BYTES", RANGE_BYTES)
     served = Served(tmp_path, spark_sessions)
     served.run("CREATE TYPE mood AS ENUM ('ill', 'well')")
     yield served
@@ -220,6 +221,7 @@ def test_tasks_that_fail_at_random_lose_and_double_no_row(
     assert named < written, "no attempt has failed after it had written"
 
 
+@pytest.mark.longer
 def test_a_flush_by_executors_of_a_local_cluster_is_that_without_spark(
     served: Served, spark_sessions: SparkSessions
 ) -> None:
@@ -228,6 +230,7 @@ def test_a_flush_by_executors_of_a_local_cluster_is_that_without_spark(
     agree(served, tasks)
 
 
+@pytest.mark.longer
 def test_a_flush_with_twins_of_slow_tasks_on_two_workers_is_that_without_spark(
     served: Served, spark_sessions: SparkSessions, tmp_path: Path
 ) -> None:

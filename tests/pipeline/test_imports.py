@@ -5,34 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from tenure.base.env import SystemEnv
-from tenure.front import Listen
-from tenure.node import Node, NodeOptions
 from tests.spark_sessions import SparkSessions
 from tests.unit.bulk.imports import Importing
+from tests.unit.lake_nodes import lake_node
 
 ROWS = 20_000
 
 
 @pytest.fixture
 def importing(spark_sessions: SparkSessions, tmp_path: Path) -> Iterator[Importing]:
-    node = Node(
-        NodeOptions(
-            f"sqlite:{tmp_path}/store.db",
-            listen=Listen(port=0),
-            lake=str(tmp_path / "lake"),
-            files=str(tmp_path / "files"),
-            spark=spark_sessions.tasks,
-        ),
-        SystemEnv(),
-    )
-    try:
-        made = Importing(node, tmp_path)
-        made.done("SET CLUSTER SETTING pipeline.spark_min_rows = 0")
-        yield made
-        made.talk.close()
-    finally:
-        node.stop()
+    with lake_node(tmp_path, spark=spark_sessions.tasks) as node:
+        importing = Importing(node, tmp_path)
+        importing.done("SET CLUSTER SETTING pipeline.spark_min_rows = 0")
+        yield importing
+        importing.talk.close()
 
 
 def test_an_import_on_spark(importing: Importing) -> None:

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tenure.base.env import SystemEnv
-from tenure.front import Listen
-from tenure.node import Node, NodeOptions
 from tests.spark_sessions import SparkSessions
 from tests.unit.bulk.fills import Filling
+from tests.unit.lake_nodes import lake_node
 
 ROWS = 3_000
 
@@ -18,27 +16,15 @@ ROWS = 3_000
 def t(spark_sessions: SparkSessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Filling]:
     monkeypatch.setattr("tenure.pipeline.scan.TASK_ROWS", ROWS // 4)
     monkeypatch.setattr("tenure.pipeline.scan.CUT_ROWS", ROWS // 8)
-    node = Node(
-        NodeOptions(
-            f"sqlite:{tmp_path}/store.db",
-            listen=Listen(port=0),
-            lake=str(tmp_path / "lake"),
-            files=str(tmp_path / "files"),
-            spark=spark_sessions.tasks,
-        ),
-        SystemEnv(),
-    )
-    try:
-        made = Filling(node, tmp_path)
-        made.done("SET CLUSTER SETTING pipeline.spark_min_rows = 2000")
-        made.done("CREATE TABLE t (id int PRIMARY KEY, a int, b text)")
-        made.done(
+    with lake_node(tmp_path, spark=spark_sessions.tasks) as node:
+        filling = Filling(node, tmp_path)
+        filling.done("SET CLUSTER SETTING pipeline.spark_min_rows = 2000")
+        filling.done("CREATE TABLE t (id int PRIMARY KEY, a int, b text)")
+        filling.done(
             f"INSERT INTO t SELECT g, g * 7919 % {ROWS}, 'text ' || g % 10 FROM generate_series(1, {ROWS}) g"
         )
-        yield made
-        made.talk.close()
-    finally:
-        node.stop()
+        yield filling
+        filling.talk.close()
 
 
 def test_indexes_are_filled_on_spark(t: Filling) -> None:

@@ -1,4 +1,7 @@
-"""Sessions of Spark: what they start with, and what does not keep them from starting."""
+"""Sessions of Spark: what they start with, and what does not keep them from starting.
+
+A test that starts a session of its own is marked `longer`: the session that others share has to end first.
+"""
 
 import os
 import socket
@@ -40,6 +43,7 @@ def square_in(directory: Path) -> list[int]:
         close_session(session)
 
 
+@pytest.mark.longer
 @pytest.mark.usefixtures("alone")
 def test_a_damaged_archive_is_made_anew_and_does_not_keep_spark_from_starting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -56,6 +60,7 @@ def test_a_damaged_archive_is_made_anew_and_does_not_keep_spark_from_starting(
     assert asked == [archive.path]
 
 
+@pytest.mark.longer
 @pytest.mark.usefixtures("alone")
 def test_what_java_does_not_take_for_an_archive_does_not_keep_spark_from_starting(tmp_path: Path) -> None:
     archive = archive_in(tmp_path)
@@ -64,6 +69,7 @@ def test_what_java_does_not_take_for_an_archive_does_not_keep_spark_from_startin
     assert square_in(tmp_path) == [9]
 
 
+@pytest.mark.longer
 @pytest.mark.usefixtures("alone")
 def test_a_session_that_cannot_be_had_leaves_nothing_behind() -> None:
     before = set(children_of(os.getpid()))
@@ -73,6 +79,7 @@ def test_a_session_that_cannot_be_had_leaves_nothing_behind() -> None:
     assert not set(children_of(os.getpid())) - before
 
 
+@pytest.mark.longer
 @pytest.mark.usefixtures("alone")
 def test_a_master_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark, "MASTER_SECONDS", 5.0)
@@ -104,6 +111,7 @@ def test_old_archives_go(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.longer
 def test_what_spark_writes_for_a_while_is_for_its_owner_alone(
     tmp_path: Path, alone: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,6 +161,7 @@ def test_an_error_in_a_frame_comes_out_as_itself(spark_tasks: SparkTasks) -> Non
     assert (caught.value.number, caught.value.hint) == (5, "Give even ones.")
 
 
+@pytest.mark.longer
 def test_when_java_is_killed_the_work_may_be_tried_again_and_the_next_has_a_new_one(
     spark_sessions: SparkSessions, tmp_path: Path
 ) -> None:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tenure.base.env import ManualEnv, SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.cluster.jobs.job_states import JobState
@@ -51,6 +53,7 @@ def test_a_worker_says_when_it_is_ready_and_drains(tmp_path: Path) -> None:
         node.stop()
 
 
+@pytest.mark.longer
 def test_a_node_starts_a_worker_for_a_job_and_another_when_that_is_killed(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path}/store.db"
     started: list[Process] = []

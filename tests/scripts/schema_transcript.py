@@ -22,7 +22,7 @@ from tenure.base.errors import TenureError
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.descriptors.definitions import ElementState, KeyPart, Table, elements, replace, visible
 from tenure.catalog.descriptors.elements import advance, is_adding
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.schema_change.stages import work_before
 from tenure.storage.engine import Engine
@@ -58,7 +58,7 @@ class _Player:
             for node in self._nodes.values():
                 env.add(node.step_leases)
             self._table = created(self._ddl)
-        self._uses: dict[str, Use] = {}
+        self._uses: dict[str, CatalogUse] = {}
 
     def run(self, who: str, command: str) -> str:
         verb, _, rest = command.partition(" ")

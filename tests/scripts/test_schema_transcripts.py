@@ -11,7 +11,7 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.storage.engine import Engine
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.scripts.schema_transcript import play
 from tests.scripts.test_transcripts import rewrite
 from tests.scripts.transcript import Case, read_cases

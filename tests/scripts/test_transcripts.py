@@ -13,8 +13,8 @@ import pytest
 
 from tenure.base.env import ManualEnv, SystemEnv
 from tenure.storage.engine import Engine
-from tenure.storage.postgres import PostgresEngine
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.postgres.postgres_engine import PostgresEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.postgres_server import Server, drop_schema
 from tests.scripts.transcript import Case, play, read_cases
 

@@ -11,10 +11,11 @@ from tenure.base.env import ManualEnv
 from tenure.base.errors import TenureError
 from tenure.catalog.accounts.passwords import SALT_BYTES, stored_password
 from tenure.catalog.accounts.users import Users
+from tenure.catalog.descriptors.role_records import Role
 from tenure.kv.store import Store
 from tenure.pgwire.login.authenticator import Authenticator
 from tenure.pgwire.login.login_rules import LoginMode
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.pgwire.scram_client import ScramClient
 
 HANDSHAKES = 1_000
@@ -26,7 +27,7 @@ def main() -> None:
     store = Store(SqliteEngine(MEMORY, env), env)
     users = Users(store.keyspace)
     kept = stored_password("right", salt=bytes(SALT_BYTES))
-    store.transact(lambda txn: users.create(txn, "known", verifier=kept))
+    store.transact(lambda txn: users.create(txn, Role("known", 200, can_login=True), kept))
     door = Authenticator(store, users, mode=LoginMode.LOCAL, mock_secret=b"secret", monotonic=env.monotonic)
     taken: dict[str, list[float]] = {"known": [], "unknown": []}
     for _ in range(HANDSHAKES):

@@ -14,12 +14,11 @@ import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.base.errors import TenureError, for_operator
-from tenure.sql.tables import pg_catalog
-from tenure.storage.postgres import PostgresEngine
-from tenure.storage.postgres_session import default_sslmode
+from tenure.storage.postgres.postgres_engine import PostgresEngine
+from tenure.storage.postgres.session import default_sslmode
 from tests import postgres_server
 from tests.security.node_process import NodeProcess, running
-from tests.system_tables import described
+from tests.system_tables import catalogs, described
 from tests.unit.pgwire.certificates import Pair, make_certificate, openssl
 
 SSL_REQUEST = struct.pack(">II", 8, 80877103)
@@ -219,7 +218,7 @@ def test_the_stores_password_shows_nowhere(tmp_path: Path, postgres_directory: P
         assert CANARY.encode() not in Path(f"/proc/{node.process.pid}/cmdline").read_bytes()
         of_records = [each for each in described() if each.schema == "system"]
         with node.connect() as client:
-            for each in (*of_records, *pg_catalog.definitions()):
+            for each in (*of_records, *catalogs()):
                 found = client.execute(f"SELECT * FROM {each.schema}.{each.name}").fetchall()
                 assert CANARY not in repr(found)
             assert CANARY not in repr(client.execute("SHOW ALL").fetchall())

@@ -20,17 +20,20 @@ from time import perf_counter, process_time
 TRANSACTIONS_MIN = 200_000
 """Random transactions that one run compares with the model, whatever the number of seeds."""
 
-TWICE_EVERY = 20
-"""Not a multiple of three, so that runs of all worlds are repeated."""
+TWICE_EVERY = 21
+"""Not a multiple of five, so that runs of all worlds are repeated."""
 VOID_FROM = 1_000
 """From so many seeds on, everything of the "sometimes" list must have happened."""
 
 BATCH = 25
 
 BOTH = "both"
-"""Seeds take turns: of three, one is a run of the store, one of schema changes, one of jobs."""
-EXPIRING, EXPIRING_EVERY = "expiring", 5
-"""Of so many seeds of schema changes, one has the older lease scheme."""
+"""Seeds take turns: of five, one is a run of the store, one each of schema changes, jobs, lake, retention."""
+SCHEMA_TURNS = (
+    *("schema", "schema", "expiring", "schema", "rights"),
+    *("schema", "schema", "expiring", "schema", "conversions"),
+)
+"""The profiles of seeds of schema changes: one of five has the older leases, one rights or conversions."""
 SEQUENTIAL_MIN = 20_000
 
 
@@ -67,14 +70,14 @@ def main() -> int:
     survivors = _hunt_all(options) if options.mutants else 0
     compared = figures.transactions + _sequential(options, figures)
     print(f"model: {compared} random transactions compared with a dictionary of histories")
-    for seed, predicate, message in figures.failures[:10]:
-        print(f"VIOLATION seed {seed}: {predicate}: {message}")
+    _print_violations(figures)
     if figures.unequal:
         print(f"VOID: run twice, these seeds differed: {figures.unequal}")
     if unseen and figures.seeds >= VOID_FROM:
         print(f"VOID: {figures.seeds} seeds without: {', '.join(unseen)}")
     if figures.failures:
         _shrink_first(options, figures)
+        _print_violations(figures)  # again: the shrunk run is long, and logs are often cut to their end
     hours = figures.virtual_seconds / 3600
     violations = len(figures.failures)
     print(
@@ -83,6 +86,11 @@ def main() -> int:
     )
     is_void = bool(figures.unequal) or (bool(unseen) and figures.seeds >= VOID_FROM)
     return 1 if violations or survivors or is_void else 0
+
+
+def _print_violations(figures: Figures) -> None:
+    for seed, predicate, message in figures.failures[:10]:
+        print(f"VIOLATION seed {seed}: {predicate}: {message}")
 
 
 def _options() -> argparse.Namespace:
@@ -109,8 +117,9 @@ def seed_range(text: str) -> range:
 def profile_of(seed: int, profile: str) -> str:
     if profile != BOTH:
         return profile
-    world = ("all", "schema", "jobs", "bases")[seed % 4]
-    return EXPIRING if world == "schema" and seed // 4 % EXPIRING_EVERY == 2 else world
+    world = ("all", "schema", "jobs", "bases", "retention")[seed % 5]
+    turn = seed // 5 % len(SCHEMA_TURNS)
+    return SCHEMA_TURNS[turn] if world == "schema" else world
 
 
 # ── seeds ────────────────────────────────────────────────────────────────────────────────────────
@@ -182,15 +191,18 @@ def _print_counts(title: str, counts: Iterable[tuple[str, int]]) -> None:
 
 
 def _print_sometimes(figures: Figures, profile: str) -> list[str]:
-    from tests.simulation import lake_world, schema_client, sometimes, steering
+    from tests.simulation import lake_world, retention_client, schema_profiles, sometimes, steering
 
     names: tuple[str, ...] = sometimes.JOB_SOMETIMES if profile in steering.PROFILES else sometimes.SOMETIMES
-    if profile in schema_client.PROFILES:
+    if profile in schema_profiles.PROFILES:
         names = sometimes.SCHEMA_SOMETIMES
     if profile in lake_world.PROFILES:
         names = sometimes.LAKE_SOMETIMES
+    if profile in retention_client.PROFILES:
+        names = sometimes.RETENTION_SOMETIMES
     if profile == BOTH:
-        names += sometimes.JOB_SOMETIMES + sometimes.SCHEMA_SOMETIMES + sometimes.LAKE_SOMETIMES
+        names += sometimes.JOB_SOMETIMES + sometimes.SCHEMA_SOMETIMES
+        names += sometimes.LAKE_SOMETIMES + sometimes.RETENTION_SOMETIMES
     _print_counts("sometimes", [(name, figures.seen[name]) for name in names if figures.seen[name]])
     unseen = [name for name in names if not figures.seen[name]]
     if unseen:

@@ -18,6 +18,7 @@ from tenure.catalog.descriptors.definitions import (
     place_of,
 )
 from tenure.catalog.descriptors.name_entries import map_entries, places
+from tenure.catalog.descriptors.role_records import LeasedRecord, key_of
 from tenure.catalog.leases.catalog_cache import CatalogView, Key
 from tenure.kv.snapshot import Snapshot
 from tests.simulation.predicates import Violation
@@ -29,21 +30,29 @@ from tests.simulation.trace import Version as Revision
 def differences(catalog: Catalog, version: CatalogView, snapshot: Snapshot) -> Iterator[str]:
     """I17: what a copy of the catalog answers otherwise than a full read of the same time."""
     stored = {each.id: each for each in catalog.list(snapshot)}
-    known = {key for key in version._cache._values if isinstance(key, int)}
+    known = {key for key in version._cache.values if isinstance(key, int)}
     for id in sorted(stored.keys() | known):
         if version.descriptor(id) != stored.get(id):
             yield f"descriptor {id} is not what is stored"
     names = {(each.database, each.schema, each.name): each.id for each in catalog.names(snapshot)}
     entries = {
         (each.database, each.name): each
-        for database in (90, 100)
-        for each in catalog.schema_map(snapshot, database)
+        for database in stored.values()
+        if isinstance(database, Database)
+        for each in catalog.schema_map(snapshot, database.id)
     }
-    stored_names: dict[Key, object] = dict([*names.items(), *entries.items()])
-    known_names = {key for key in version._cache._values if isinstance(key, tuple)}
+    records = {key_of(each): each for each in _leased_records(catalog, snapshot)}
+    stored_names: dict[Key, object] = dict([*names.items(), *entries.items(), *records.items()])
+    known_names = {key for key in version._cache.values if isinstance(key, tuple)}
     for key in sorted(stored_names.keys() | known_names, key=str):
         if version.find(key) != stored_names.get(key):
             yield f"name {key} is not what is stored"
+
+
+def _leased_records(catalog: Catalog, snapshot: Snapshot) -> Iterator[LeasedRecord]:
+    yield from catalog.roles.roles(snapshot)
+    yield from catalog.roles.memberships(snapshot)
+    yield from catalog.roles._privileges.scan(snapshot)
 
 
 class _State:
@@ -104,14 +113,11 @@ def _orphan(state: _State, descriptor: AnyDescriptor) -> Iterator[str]:
 
 
 def draining(index: SchemaIndex) -> Iterator[Violation]:
-    """I39: a name goes to another only after it was free; it goes when no valid lease gives it."""
+    """I39: a name goes from an object, to another or to none, when no valid lease gives that object."""
     for place, revisions in index.names.items():
         former: int | None = None
         for revision, id in revisions:
-            if former is not None and id is not None and id != former:
-                message = f"{place} went from {former} to {id} at once"
-                yield Violation("I39", message, revision.step, (revision.writer.id,))
-            if former is not None and id is None:
+            if former is not None and id != former:
                 yield from _judge_removal(index, place, former, revision)
             former = id
 
@@ -120,7 +126,12 @@ def _judge_removal(index: SchemaIndex, place: NameKey, id: int, revision: Revisi
     own = index.trace.processes[revision.writer.id]
     for row in index.rows_before(revision.at):
         held = index.version_at(id, row.lease_at)
-        is_named = held is not None and held.state is not DescriptorState.DROPPED and place_of(held) == place
+        is_named = (
+            held is not None
+            and held.state is not DescriptorState.DROPPED
+            and place_of(held) == place
+            and not held.closed_by  # who finds it so waits
+        )
         if row.covers(id) and is_named and index.is_valid(row, revision.at) and row.process != own:
             message = f"{place} was taken from {id}, and {row.session} may still resolve it"
             yield Violation("I39", message, revision.step, (revision.writer.id,))
@@ -175,7 +186,11 @@ def _judge_map(
     if index.entry_at(place, lease_at) != id:
         message = f"t{txn} found {id} in the map at {place} under the lease at {to_text(lease_at)}"
         yield Violation("I39", message, step, (txn,))
-    used, now = index.version_at(place.database, lease_at), index.version_at(place.database, at)
+    is_own = any(came_at == at and writer.id == txn for came_at, _, writer in index.versions[place.database])
+    used = index.version_at(place.database, lease_at)
+    now = index.version_at(
+        place.database, at - 1 if is_own else at
+    )  # its own version comes after its lookups
     if used is None or now is None:
         return
     if used.version < now.version - 1:

@@ -25,7 +25,7 @@ from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.expr.functions.function import Context
 from tenure.expr.types.datatype import Datum
 from tenure.kv.snapshot import Snapshot
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tenure.table import read
 from tenure.table.consistency import check_indexes
 from tenure.table.rows import Layout, Layouts, Row

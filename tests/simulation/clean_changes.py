@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tenure.catalog.descriptors.definitions import ElementState, Index, KeyPart, Table, replace
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.expr.types.datatype import Datum
 from tenure.table import read
 from tests.simulation.predicates import Violation
@@ -26,7 +26,7 @@ OF_CONSTRAINTS = "23"
 """What the codes of broken constraints begin with."""
 
 
-def clean_and_constrain(client: "SchemaClient", use: Use, declared: Declared) -> bool:
+def clean_and_constrain(client: "SchemaClient", use: CatalogUse, declared: Declared) -> bool:
     """Deletes or changes all but one of equal rows, adds some, and makes the column unique."""
     table = client.some_table(use)
     if table is None or len(table.indexes) >= INDEXES_MAX:
@@ -43,7 +43,7 @@ def clean_and_constrain(client: "SchemaClient", use: Use, declared: Declared) ->
     return True
 
 
-def _clean_up(client: "SchemaClient", use: Use, table: Table) -> None:
+def _clean_up(client: "SchemaClient", use: CatalogUse, table: Table) -> None:
     layout = client.layout(table)
     writer = client.writer(table)
     taken: set[object] = set()

@@ -12,12 +12,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tenure.kv import commits, snapshot, watch
-from tests.simulation import lake_world, members, model, schema_client, schema_nodes, sometimes, steering
+from tenure.kv import commit_groups, snapshot, watch
+from tests.simulation import (
+    lake_world,
+    members,
+    retention_client,
+    retention_world,
+    schema_nodes,
+    schema_profiles,
+    sometimes,
+    steering,
+)
 from tests.simulation.job_knobs import JobKnobs, draw_job_knobs
 from tests.simulation.knobs import Knobs, draw_knobs
 from tests.simulation.nodes import Cluster
 from tests.simulation.predicates import Violation
+from tests.simulation.retention_world import RetentionCluster, RetentionKnobs, draw_retention_knobs
 from tests.simulation.schema_knobs import EXPIRING, SESSION, SchemaKnobs, draw_schema_knobs
 from tests.simulation.shapes import PROFILES
 from tests.simulation.tape import Kept, Tape
@@ -57,7 +67,8 @@ def run(
     if not gc.get_freeze_count():
         gc.freeze()  # what was imported need not be looked at after every run
     gc.disable()
-    with _sizes(knobs), members.sizes(knobs), schema_nodes.sizes(knobs), lake_world.sizes():
+    worlds = members.sizes(knobs), schema_nodes.sizes(knobs), retention_world.sizes(knobs)
+    with _sizes(knobs), worlds[0], worlds[1], lake_world.sizes(), worlds[2]:
         cluster = _make(tape, knobs, profile)
         hub, trace = cluster.hub, cluster.trace
         cluster.start()
@@ -68,7 +79,7 @@ def run(
             trace.stuck += [message for node in cluster.nodes for message in node.stuck(clock_at)]
         violations = [Violation("crash", f"{name}: {error!r}", trace.step) for name, error in hub.crashed]
         violations += cluster.judge(is_whole=until is None)
-        violations += model.compare(trace, cluster.wire.engine)
+        violations += cluster.compare()
         sometimes.observe(trace)
         trace_hash = hub.trace_hash()
         hub.close()
@@ -79,18 +90,22 @@ def run(
 
 def _draw(tape: Tape, profile: str, *, seconds: float, nodes: int) -> Knobs:
     """Knobs of the world that a profile belongs to."""
-    if profile in schema_client.PROFILES:
+    if profile in schema_profiles.PROFILES:
         scheme = profile if profile == EXPIRING else SESSION
         return draw_schema_knobs(tape, seconds=seconds, nodes=nodes, scheme=scheme)
+    if profile in retention_client.PROFILES:
+        return draw_retention_knobs(tape, seconds=seconds, nodes=nodes)
     draw = draw_job_knobs if profile in steering.PROFILES else draw_knobs
     return draw(tape, seconds=seconds, nodes=nodes)
 
 
 def _make(tape: Tape, knobs: Knobs, profile: str) -> Cluster:
     if isinstance(knobs, SchemaKnobs):
-        return schema_nodes.SchemaCluster(tape, knobs, schema_client.PROFILES[profile])
+        return schema_nodes.SchemaCluster(tape, knobs, schema_profiles.PROFILES[profile])
     if isinstance(knobs, JobKnobs):
         return members.JobCluster(tape, knobs, steering.PROFILES[profile])
+    if isinstance(knobs, RetentionKnobs):
+        return RetentionCluster(tape, knobs, retention_client.PROFILES[profile])
     if profile in lake_world.PROFILES:
         return lake_world.LakeCluster(tape, knobs, lake_world.PROFILES[profile])
     return Cluster(tape, knobs, PROFILES[profile])
@@ -99,10 +114,10 @@ def _make(tape: Tape, knobs: Knobs, profile: str) -> Cluster:
 @contextmanager
 def _sizes(knobs: Knobs) -> Iterator[None]:
     """Pages, batches and groups so small that few rows fill them."""
-    former = snapshot.PAGE_ROWS, watch.BATCH_ROWS, commits.GROUP_MAX
+    former = snapshot.PAGE_ROWS, watch.BATCH_ROWS, commit_groups.GROUP_MAX
     snapshot.PAGE_ROWS, watch.BATCH_ROWS = knobs.page_rows, knobs.batch_rows
-    commits.GROUP_MAX = knobs.group_max
+    commit_groups.GROUP_MAX = knobs.group_max
     try:
         yield
     finally:
-        snapshot.PAGE_ROWS, watch.BATCH_ROWS, commits.GROUP_MAX = former
+        snapshot.PAGE_ROWS, watch.BATCH_ROWS, commit_groups.GROUP_MAX = former

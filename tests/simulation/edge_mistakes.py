@@ -6,13 +6,12 @@ interrupts, and `kept_predicates`.
 Walk: `mutants.MUTANTS` is made of `ALL`, among others.
 """
 
-from bisect import bisect_left
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.leases.catalog_use import Lease, Pin, Use
+from tenure.catalog.leases.catalog_use import CatalogUse, Lease, Pin
 from tenure.catalog.leases.lease_pins import LeasePins, bound
 from tenure.kv import reads
 from tenure.kv.commits import Committer
@@ -22,22 +21,21 @@ from tenure.kv.transaction import Transaction
 from tenure.schema_change import in_transaction
 from tenure.schema_change.in_transaction import CHILD_ATTEMPTS
 from tenure.storage.engine import Commit, Outcome, ReadResult
-from tenure.storage.sqlite_section import Ledger
+from tenure.storage.sqlite.section import Ledger
 from tenure.table.read import row_of
 from tenure.table.rows import IndexEntry, Row, fits
 from tenure.table.write import TableWriter
 from tests.simulation.knobs import Knobs
-from tests.simulation.schema_mistakes import crowded, lingering, pausing, quiet
+from tests.simulation.schema_workloads import crowded, lingering, pausing, quiet
 
 _apply = Ledger.apply
 
 # ── the store ────────────────────────────────────────────────────────────────────────────────────
 
 
-def covers_with_the_end(spans: Any, starts: list[bytes], key: bytes) -> bool:
+def outside_but_the_end(spans: Any, points: list[bytes]) -> list[bytes]:
     """A key at the end of a span counts as read with it, and is not proved by itself."""
-    position = bisect_left(starts, key + b"\0") - 1
-    return position >= 0 and key <= spans[position].hi
+    return [key for key in points if not any(lo <= key <= hi for lo, hi in spans)]
 
 
 def forget_with_the_end(self: RefreshSpans, since: Reads, within: Any = None) -> None:
@@ -52,10 +50,10 @@ def forget_with_the_end(self: RefreshSpans, since: Reads, within: Any = None) ->
     self.spans[since.spans :] = kept
 
 
-def apply_without_marks(self: Ledger, commit: Commit, commit_at: Timestamp) -> Outcome:
+def apply_without_marks(self: Ledger, commit: Commit, commit_at: Timestamp, *, is_last: bool) -> Outcome:
     """What members write is noted for the next ones, but that a mark has moved."""
     marks = dict(self._marks)
-    outcome = _apply(self, commit, commit_at)
+    outcome = _apply(self, commit, commit_at, is_last=is_last)
     self._marks.update(marks)
     return outcome
 
@@ -97,7 +95,7 @@ def look_below_the_mark(self: Store, key: bytes) -> ReadResult | None:
 # ── leases ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def pin_known_held(self: LeasePins, use: Use, ids: Iterable[int]) -> bool:
+def pin_known_held(self: LeasePins, use: CatalogUse, ids: Iterable[int]) -> bool:
     """What was planned under this lease is good as long as that is open, it is thought."""
     lease = bound(use)
     with self._lock:
@@ -107,7 +105,7 @@ def pin_known_held(self: LeasePins, use: Use, ids: Iterable[int]) -> bool:
     return True
 
 
-def pin_known_closed(self: LeasePins, use: Use, ids: Iterable[int]) -> bool:
+def pin_known_closed(self: LeasePins, use: CatalogUse, ids: Iterable[int]) -> bool:
     """A use stays with its lease, closed or not."""
     lease, held = bound(use), self._holds.of
     with self._lock:
@@ -117,7 +115,7 @@ def pin_known_closed(self: LeasePins, use: Use, ids: Iterable[int]) -> bool:
     return True
 
 
-def _pin_all(lease: Lease, use: Use, ids: Iterable[int]) -> None:
+def _pin_all(lease: Lease, use: CatalogUse, ids: Iterable[int]) -> None:
     for id in ids:
         pin = lease.pins.setdefault(id, Pin(lease))
         pin.uses[use] = None
@@ -203,7 +201,7 @@ def building(knobs: Knobs) -> None:
 
 
 ALL: tuple[tuple[Any, ...], ...] = (
-    ("a key at the end of a span not proved", ((reads, "_covers", covers_with_the_end),), "edges"),
+    ("a key at the end of a span not proved", ((reads, "_outside", outside_but_the_end),), "edges"),
     (
         "a key at the end of what is forgotten forgotten too",
         ((RefreshSpans, "forget", forget_with_the_end),),

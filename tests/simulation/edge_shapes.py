@@ -52,10 +52,10 @@ def narrow_read(client: Client) -> None:
     span, others = edged_span(client), [client.some_key(PLAIN) for _ in range(1 + client.pick(2))]
 
     def run(txn: TracingTransaction) -> None:
-        before = txn.mark_reads()
+        before = txn.proof.mark()
         _get_all(client, txn, [*others, span.hi])
         rows = list(txn.scan(span))
-        txn.forget_reads(before, within=span)
+        txn.proof.forget(before, within=span)
         if rows:
             txn.get(rows[client.pick(len(rows))][0])
         client.think()

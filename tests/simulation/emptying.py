@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tenure.base.errors import RetryError
 from tenure.catalog.changes import table_changes
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tests.simulation.schema_trace import Declared, Effect
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ PROFILES = {
 }
 
 
-def truncate(client: "SchemaClient", use: Use, table: Table, declared: Declared) -> bool:
+def truncate(client: "SchemaClient", use: CatalogUse, table: Table, declared: Declared) -> bool:
     table_changes.empty(use.draft, use, table.id)
     use.txn.forget_writes(client.store.keyspace.table_span(table.id))
     client.record(use).effects.append(Effect(table.id, 0, None, is_insert=False, is_of_all=True))

@@ -7,7 +7,7 @@ from tenure.catalog.descriptors.definitions import AnyDescriptor, Table, replace
 from tenure.schema_change import in_transaction
 from tenure.schema_change.stages import with_preparations
 from tests.simulation import emptying
-from tests.simulation.schema_mistakes import lingering
+from tests.simulation.schema_workloads import lingering
 
 
 def open_to_all(stored: AnyDescriptor, declared: AnyDescriptor, *, is_emptied: bool = False) -> AnyDescriptor:

@@ -69,7 +69,7 @@ def removals(index: SchemaIndex) -> Iterator[Violation]:
     The publisher's own row does not count: it has closed that lease, nothing there pins it (`expiring_watch`
     judges that as I12 in the instant of the commit), and the row is deleted only after the commit. Seed 6 of
     the profile `expiring` has such a row: instance 2 takes the name "a" while its own row of version 1 is
-    still there.
+    still there. Nor does a row that has expired: nobody can use it (docs/decisions/0056).
     """
     for place, revisions in index.names.items():
         former: int | None = None

@@ -75,7 +75,8 @@ class ExpiringWatch:
         """The versions of a descriptor pinned in a process under a valid lease, and for which transactions.
 
         What is pinned under an expired lease cannot be used any more: `_judge_use` and
-        `expiring_predicates.readers` find a commit or a read under one (I13).
+        `expiring_predicates.readers` find a commit or a read under one (I13). docs/decisions/0056 has the
+        schedule in which a node publishes beside such a pin of its own.
         """
         own = self.trace.expiring.get(process)
         for lease in () if own is None else own.every:

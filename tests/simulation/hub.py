@@ -265,6 +265,9 @@ class SimEnv:
     def monotonic(self) -> float:
         return self._hub.t
 
+    def thread_seconds(self) -> float:
+        return 0.0
+
     def sleep(self, seconds: float) -> None:
         self._hub.sleep(seconds, "sleep")
 

@@ -56,7 +56,7 @@ def frontier_before_ack(self: Liveness, session: NodeSession) -> float:
         return RETRY_SECONDS
     finally:
         txn.rollback()
-    return self._pause()
+    return self._pause(ttl_seconds)
 
 
 def frontier_of_former_epoch(self: Liveness, wanted: int | None) -> NodeSession:
@@ -239,8 +239,9 @@ def short_pause(self: JobRunner, session: NodeSession, busy: frozenset[int], due
 
 def known_is_no_read(self: Transaction, key: bytes, *, flushed_at: int = ZERO_AT) -> bytes | None:
     """What is known need not be asked for; so, it is thought, it need not be validated."""
-    if self._values_ahead is not None and key in self._values_ahead and key not in self._writes:
-        return self._values_ahead[key]
+    values = self._store.values
+    if values is not None and key in values and key not in self._writes:
+        return values[key]
     return _get(self, key, flushed_at=flushed_at)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.base.errors import UniqueViolation
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
-from tenure.catalog.leases.catalog_use import Lease, Use
+from tenure.catalog.leases.catalog_use import CatalogUse, Lease
 from tenure.expr.types.datatype import Datum
 from tenure.table.rows import Row
 from tenure.table.write import TableWriter
@@ -38,7 +38,7 @@ REPEATED_MAX = 6
 def write_kept(client: "SchemaClient") -> None:
     """Writes rows again and again, by a plan that one of the first transactions made."""
 
-    def run(use: Use) -> None:
+    def run(use: CatalogUse) -> None:
         table = _planned(client, use)
         if table is not None:
             client.write(use, table)
@@ -48,7 +48,7 @@ def write_kept(client: "SchemaClient") -> None:
         client.pause()
 
 
-def _planned(client: "SchemaClient", use: Use) -> Table | None:
+def _planned(client: "SchemaClient", use: CatalogUse) -> Table | None:
     """The table of a kept plan if that is still good; else of one made now, which is kept."""
     kept = _some_kept(client)
     if kept is not None:
@@ -108,7 +108,7 @@ def _glance_once(client: "SchemaClient") -> None:
 def insert_late(client: "SchemaClient") -> None:
     """Rows that must be new, of which nobody looks before the commit whether they are."""
 
-    def run(use: Use, table: Table, writer: TableWriter, values: dict[int, Datum]) -> None:
+    def run(use: CatalogUse, table: Table, writer: TableWriter, values: dict[int, Datum]) -> None:
         list(writer.insert_all(use.txn, [values], late=True))
         _note_new(client, use, table, values)
 
@@ -119,7 +119,7 @@ def insert_or_nothing(client: "SchemaClient") -> None:
     """ON CONFLICT DO NOTHING: whatever is in the way, on an index that is only being built too."""
     refused: list[str] = []
 
-    def run(use: Use, table: Table, writer: TableWriter, values: dict[int, Datum]) -> None:
+    def run(use: CatalogUse, table: Table, writer: TableWriter, values: dict[int, Datum]) -> None:
         try:
             row = writer.upsert(use.txn, values, lambda there, proposed: None)
         except UniqueViolation as error:
@@ -140,7 +140,7 @@ def insert_or_nothing(client: "SchemaClient") -> None:
 def insert_or_change(client: "SchemaClient") -> None:
     """ON CONFLICT DO UPDATE: the row that is in the way is changed, whichever index it is in the way on."""
 
-    def run(use: Use, table: Table, writer: TableWriter, values: dict[int, Datum]) -> None:
+    def run(use: CatalogUse, table: Table, writer: TableWriter, values: dict[int, Datum]) -> None:
         changed: list[int] = []
 
         def resolve(there: Row, proposed: Row) -> dict[int, Datum]:
@@ -158,11 +158,11 @@ def insert_or_change(client: "SchemaClient") -> None:
     _insert(client, run)
 
 
-Insert = Callable[[Use, Table, TableWriter, dict[int, Datum]], None]
+Insert = Callable[[CatalogUse, Table, TableWriter, dict[int, Datum]], None]
 
 
 def _insert(client: "SchemaClient", insert: Insert) -> None:
-    def run(use: Use) -> None:
+    def run(use: CatalogUse) -> None:
         table = client.some_table(use)
         if table is None:
             return
@@ -180,7 +180,7 @@ def _new_values(client: "SchemaClient", table: Table) -> dict[int, Datum]:
     return {ID: client.pick(client.knobs.keys), **client.values(client.layout(table))}
 
 
-def _note_new(client: "SchemaClient", use: Use, table: Table, values: dict[int, Datum]) -> None:
+def _note_new(client: "SchemaClient", use: CatalogUse, table: Table, values: dict[int, Datum]) -> None:
     key = values[ID]
     assert isinstance(key, int)
     client.note(use, table, key, values, is_insert=True)

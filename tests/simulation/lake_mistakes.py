@@ -17,7 +17,7 @@ from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.identity import LakeIdentity
 from tenure.table.lake.keep import Keep
 from tenure.table.lake.manifests import no_base
-from tests.simulation import lake_world
+from tests.simulation import lake_files, lake_world
 from tests.simulation.mistakes import _judging, judge_threshold_only, no_gap
 
 BASES = "bases"
@@ -123,7 +123,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("strays deleted without asking the id", ((LakeIdentity, "check", lambda self: None),), BASES),
     ("the id asked of the store alone", ((LakeIdentity, "check", check_store_only),), BASES),
     ("past files forgotten by a merge", ((publishing, "succeeded", succeeded_without_past),), BASES),
-    ("a past file pruned too early", ((lake_world, "visible_files", visible_after_first),), BASES),
+    ("a past file pruned too early", ((lake_files, "visible_files", visible_after_first),), BASES),
     (
         "the threshold itself not kept readable",
         ((Keep, "needs", lambda keep, at, until: until > keep.threshold + 1),),

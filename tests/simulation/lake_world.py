@@ -12,43 +12,31 @@ reads, watches and transactions what they always ask, and know nothing of a lake
 A sweep publishes a threshold; from then on merges of its client leave out what only earlier times could see.
 A past file that a merge wrote must keep nothing else.
 
-Walk: `cluster.run` makes a `LakeCluster` for the profiles here; clients draw from `SHAPES`.
+Walk: `cluster.run` makes a `LakeCluster` for the profiles here; clients draw from `SHAPES`;
+the files are those of `lake_files`, merges those of `lake_merges`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from tenure.base.errors import BaseMoved, RetryError, TenureError
+from tenure.base.errors import RetryError, TenureError
 from tenure.base.settings import CLEAN_AFTER, DEFINITIONS, FILE_GRACE, Settings
-from tenure.base.timestamp import MAX_AT, ZERO_AT, Timestamp, add_seconds
+from tenure.base.timestamp import ZERO_AT, add_seconds
 from tenure.bulk import upkeep
 from tenure.bulk.lakes import Lake
-from tenure.kv.bases import Row
-from tenure.kv.keys import Span
 from tenure.kv.store import DEFAULT_TENANT
 from tenure.kv.thresholds import publish_threshold
 from tenure.pipeline.remote_handles import StoreHandle
-from tenure.storage.files import Files
-from tenure.storage.tree import TreeEntry
-from tenure.table.lake.bases import LakeBases
-from tenure.table.lake.identity import DIRECTORY, LakeIdentity, Stage, StoreLake, id_file, store_lakes
+from tenure.retention.tracking.tracker import Tracker
+from tenure.table.lake.identity import LakeIdentity, Stage, StoreLake, store_lakes
 from tenure.table.lake.keep import KEEP_ALL, Keep
-from tenure.table.lake.manifests import (
-    AS_PUBLISHED,
-    File,
-    FileShape,
-    Manifest,
-    Manifests,
-    WrittenFile,
-    no_base,
-)
-from tenure.table.lake.past_files import groups_due, needless
-from tenure.table.lake.publishing import ManifestEdit, Merges, publish
-from tenure.table.lake.visible_files import visible_files
+from tenure.table.lake.manifests import AS_PUBLISHED, Manifests, no_base
+from tenure.table.lake.publishing import Merges, publish
 from tests.simulation import lake_edges
-from tests.simulation.hub import Hub
+from tests.simulation.lake_files import ID, FileRow, SimBase, SimBases, SimFiles, SimJobs, SimTree
+from tests.simulation.lake_merges import Merge
 from tests.simulation.nodes import Cluster, Node
 from tests.simulation.predicates import Violation
 from tests.simulation.shapes import blind_write, read_modify_write
@@ -58,121 +46,6 @@ from tests.simulation.workload import BASED, PLAIN, Client, watch_forever
 
 GATE = 105
 """The table whose one row says who has closed the other for writing."""
-
-ID = "own"
-"""What the lake and its store carry."""
-
-
-class FileRow(NamedTuple):
-    """A revision in a file; a time that an import gives is AS_PUBLISHED."""
-
-    key: bytes
-    at: Timestamp
-    until: Timestamp
-    """MAX_AT in a live file."""
-    value: bytes
-
-
-Contents = tuple[FileRow, ...]
-
-
-class SimTree:
-    """The files of all nodes, and how an operator may mix them up with another store's.
-
-    While the other lake is mounted in the place of this one, its id and its files are what is listed, and its
-    files are what is deleted. Reads and writes go to this one all the same: what they would miss is not
-    what is asked here.
-    """
-
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
-        self._contents: dict[str, Contents] = {}
-        self._count = 0
-        self.others = {f"{DEFAULT_TENANT}/j{number}-r1-0-live" for number in range(3)}
-        """The other store's: of jobs that nobody here knows, so here they look like strays."""
-        self.has_other_mounted = False
-        self.others_deleted: list[str] = []
-        self.kept_in_vain: list[FileRow] = []
-        """Revisions that a merge took in and wrote again though no readable time shows them."""
-
-    def add(self, contents: Contents) -> str:
-        self._count += 1
-        self._contents[f"file{self._count}"] = contents
-        return f"file{self._count}"
-
-    def read(self, name: str) -> Contents:
-        self._hub.sleep(0.2 * self._hub.tape.draw("lake.read") ** 2, "lake")
-        if name not in self._contents:
-            raise BaseMoved(f'file "{name}" is gone')
-        return self._contents[name]
-
-    def children(self, directory: str) -> Iterator[TreeEntry]:
-        if directory == DIRECTORY:
-            yield TreeEntry(id_file("other" if self.has_other_mounted else ID), 1, 0)
-        elif self.has_other_mounted:
-            yield from (TreeEntry(name, 1, 0) for name in sorted(self.others))
-
-    def delete(self, names: Iterable[str]) -> None:
-        for name in names:
-            if not self.has_other_mounted:
-                self._contents.pop(name, None)
-            elif name in self.others:
-                self.others_deleted.append(name)
-
-    def delete_unfinished(self, *, before_micros: int) -> int:
-        return 0
-
-
-class SimJobs:
-    def open(self, snapshot: object) -> tuple[()]:
-        return ()
-
-
-class SimFiles(Files):
-    """As one node has opened them."""
-
-    def __init__(self, tree: SimTree) -> None:
-        super().__init__(cast(Any, tree), "sim")
-        self.tree = tree
-
-
-class SimBase:
-    def __init__(self, manifest: Manifest, files: SimFiles) -> None:
-        self.manifest = manifest
-        self.flushed_at = manifest.flushed_at
-        self._files = files
-
-    def get(self, key: bytes, at: Timestamp) -> bytes | None:
-        return self._visible(at).get(key)
-
-    def get_many(self, keys: Sequence[bytes], at: Timestamp) -> dict[bytes, bytes]:
-        visible = self._visible(at)
-        return {key: visible[key] for key in keys if key in visible}
-
-    def page(self, span: Span, at: Timestamp, limit: int, *, reverse: bool) -> list[Row]:
-        visible = self._visible(at)
-        keys = sorted((key for key in visible if span.lo <= key < span.hi), reverse=reverse)
-        return [(key, visible[key]) for key in keys][:limit]
-
-    def rows(self, files: Iterable[File]) -> list[FileRow]:
-        """All that files have, with the times at which imports were published."""
-        return [
-            row._replace(
-                at=file.published_at if row.at == AS_PUBLISHED else row.at,
-                until=file.published_at if row.until == AS_PUBLISHED else row.until,
-            )
-            for file in files
-            for row in self._files.tree.read(file.name)
-        ]
-
-    def _visible(self, at: Timestamp) -> dict[bytes, bytes]:
-        rows = self.rows(visible_files(self.manifest, at))
-        return {row.key: row.value for row in rows if row.at <= at < row.until}
-
-
-class SimBases(LakeBases):
-    def _base(self, manifest: Manifest, head: bytes) -> Any:
-        return SimBase(manifest, cast(SimFiles, self.files))
 
 
 # ── what clients do ──────────────────────────────────────────────────────────────────────────────
@@ -253,7 +126,7 @@ def read_at(client: LakeClient) -> None:
 
 
 def flush(client: LakeClient, *, takes_all: bool = False) -> None:
-    merge = Merge(client)
+    merge = _merge(client)
     replaced = merge.replaced(takes_all=takes_all)
     client.think()
     manifests, keyspace = client.lake.manifests, client.store.keyspace
@@ -301,7 +174,7 @@ def import_rows(client: LakeClient) -> None:
 
     client.transact(close)
     client.pause()
-    merge = Merge(client)
+    merge = _merge(client)
     rows: dict[bytes, bytes | None] = {}
     for number, key in enumerate(client.keys):
         if client.maybe(0.5):
@@ -358,80 +231,10 @@ def mount_another(client: LakeClient) -> None:
         tree.has_other_mounted = False
 
 
-class Merge:
-    """What a merge makes of a base and all that the store has up to now."""
-
-    def __init__(self, client: LakeClient) -> None:
-        snapshot = client.store.snapshot()
-        self.at = snapshot.at
-        self.began_with = client.lake.manifests.get(snapshot, BASED, 1) or no_base(BASED, 1)
-        self._client = client
-        self._tree = _files(client).tree
-        self._base = SimBase(self.began_with, _files(client))
-        self._live = {row.key: row for row in self._base.rows(self.began_with.live)}
-        self._ended: list[FileRow] = []
-        self._is_changed = not self.began_with.live
-        since_at = self.began_with.flushed_at
-        for page in snapshot.revisions(client.span, since_at=since_at, limit=1 + client.pick(3)):
-            for revision in page:
-                self.add(revision.key, revision.at, revision.value)
-            client.pause()
-
-    def add(self, key: bytes, at: Timestamp, value: bytes | None) -> None:
-        """A newer revision: what was there of its key ends."""
-        former = self._live.pop(key, None)
-        if former is not None:
-            self._ended.append(former._replace(until=at))
-        if value is not None:
-            self._live[key] = FileRow(key, at, MAX_AT, value)
-        self._is_changed = True
-
-    def replaced(self, *, takes_all: bool = False) -> ManifestEdit:
-        keep = self._client.keep
-        gone = list(needless(self.began_with, keep))
-        past = [self._written(rows) for rows in [needed(self._ended, keep)] if rows]
-        left = [file for file in self.began_with.past if file not in gone]
-        groups = [tuple(left)] if takes_all and left else groups_due(self.began_with.live, left)
-        for group in groups:
-            gone += group
-            rows = needed(self._base.rows(group), keep)
-            self._judge(rows)
-            past += [self._written(rows)] if rows else []
-            self._client.trace.seen["past files merged"] += 1
-        live: tuple[WrittenFile, ...] = ()
-        if self._is_changed:
-            gone += self.began_with.live
-            live = tuple(self._written(rows) for rows in [tuple(self._live.values())] if rows)
-        return ManifestEdit(tuple(file.name for file in gone), live, tuple(past))
-
-    def _judge(self, rows: Iterable[FileRow]) -> None:
-        """The oracle of what may stay: a revision that some time from the threshold on shows."""
-        for row in rows:
-            if row.until - 1 < self._client.keep.threshold:
-                self._tree.kept_in_vain.append(row)
-
-    def _written(self, rows: Sequence[FileRow]) -> WrittenFile:
-        at, until = [row.at for row in rows], [row.until for row in rows]
-        is_published = AS_PUBLISHED in (*at, *until)
-        dated = [each for each in at if each != AS_PUBLISHED]
-        file = File(
-            self._tree.add(tuple(rows)),
-            b"",
-            b"\xff",
-            len(rows),
-            1,
-            b"",
-            0,
-            AS_PUBLISHED if is_published else 0,
-            min(dated) if dated else AS_PUBLISHED,
-            AS_PUBLISHED if AS_PUBLISHED in until else max(until),
-        )
-        return WrittenFile(file, FileShape(()))
-
-
-def needed(rows: Iterable[FileRow], keep: Keep) -> tuple[FileRow, ...]:
-    """Without those that no readable time shows; one that an import ends is visible until it is published."""
-    return tuple(row for row in rows if row.until == AS_PUBLISHED or keep.needs(row.at, row.until))
+def _merge(client: LakeClient) -> Merge:
+    """A merge of the base and all that the store has up to now, by the client's last threshold."""
+    manifests, seen = client.lake.manifests, client.trace.seen
+    return Merge(client.store, manifests, _files(client), (BASED, 1), client.keep, client, seen)
 
 
 def _files(client: LakeClient) -> SimFiles:
@@ -510,6 +313,8 @@ class LakeNode(Node):
             bases,
             cast(Any, None),
             cast(Any, SimJobs()),
+            cast(Any, None),
+            Tracker(store, lambda: settings),
             lambda: settings,
             cast(Any, None),
         )

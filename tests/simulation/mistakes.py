@@ -3,7 +3,7 @@
 Walk: `mutants.MUTANTS` is made of `ALL`; a swap replaces the function of the same place.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tenure.base import clock as clocks
@@ -15,9 +15,10 @@ from tenure.base.errors import (
     SnapshotTooOld,
     TooEarly,
 )
-from tenure.base.timestamp import MAX_AT, from_micros
+from tenure.base.timestamp import from_micros
 from tenure.kv import bases, snapshot, store, watch
 from tenure.kv.absences import Absences
+from tenure.kv.commit_proof import CommitProof
 from tenure.kv.commits import Committer
 from tenure.kv.committed_children import ChildCommits
 from tenure.kv.gaps import Gap, find_gap
@@ -27,16 +28,19 @@ from tenure.kv.store import Store
 from tenure.kv.store_reads import MovingReads
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import ChangeBatch, Watch
-from tenure.storage import sqlite, sqlite_reads, sqlite_section
 from tenure.storage.engine import CommitStatus, History, Outcome, ReadResult, Removal, Removes, Revision
 from tenure.storage.outcomes import decode_outcomes
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite import reads as sqlite_reads
+from tenure.storage.sqlite import removals as sqlite_removals
+from tenure.storage.sqlite import section as sqlite_section
+from tenure.storage.sqlite import sqlite_engine as sqlite
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tests.simulation import shapes
 from tests.simulation.hub import Hub
 from tests.simulation.workload import SWEPT, Client
 
 # Functions are kept before anything is swapped.
-_as_commit = Transaction._as_commit
+_as_commit = CommitProof.as_commit
 _scan = Transaction.scan
 _refresh = Transaction.refresh
 _end = Transaction._end
@@ -52,15 +56,15 @@ _newer_in_spans = sqlite_section._newer_in_spans
 # ── time ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def deadline_checked_early(self: Transaction) -> Any:
-    now_at = from_micros(self._engine.wall_micros())
+def deadline_checked_early(self: CommitProof) -> Any:
+    now_at = from_micros(self._scope.engine.wall_micros())
     if self.deadline_at is not None and now_at >= self.deadline_at:
         raise DeadlinePassed("too late")
     return _as_commit(self)._replace(deadline_at=None)
 
 
-def not_before_checked_early(self: Transaction) -> Any:
-    now_at = from_micros(self._engine.wall_micros())
+def not_before_checked_early(self: CommitProof) -> Any:
+    now_at = from_micros(self._scope.engine.wall_micros())
     if self.not_before_at is not None and now_at <= self.not_before_at:
         raise TooEarly("too early")
     return _as_commit(self)._replace(not_before_at=None)
@@ -83,7 +87,7 @@ def decide_by_wall_clock(execute: Any, members: Any, *, clock_at: int, wall_at: 
 
 def _apply(execute: Any, commit: Any, commit_at: int) -> Any:
     ledger = sqlite_section.Ledger(execute, (), commit_at)
-    outcome = ledger.apply(commit, commit_at)
+    outcome = ledger.apply(commit, commit_at, is_last=True)
     ledger.write()
     return outcome
 
@@ -171,12 +175,12 @@ def past_not_searched(execute: Any, commit: Any, key: bytes, at: int) -> Any:
     return None if at in commit.excused else at
 
 
-def nobody_excused(self: Transaction) -> Any:
+def nobody_excused(self: CommitProof) -> Any:
     return _as_commit(self)._replace(excused=())
 
 
 def refresh_unchecked(self: Transaction) -> None:
-    self._store.at = self._engine.clock_at()
+    self._store.at = self._scope.engine.clock_at()
 
 
 def refresh_forgets(self: Transaction) -> None:
@@ -186,9 +190,9 @@ def refresh_forgets(self: Transaction) -> None:
 
 def end_forgets(self: Transaction, state: Any) -> None:
     """A parent that has not read will see its child by itself; but its own parent may have read."""
-    if self._parent is not None and self._parent._store.at is None:
-        self._layers.child_commits = None
     _end(self, state)
+    if self._parent is not None and self._parent._store.at is None:
+        self._parent._layers.child_commits = None
 
 
 def overlay_always(self: ChildCommits, revision: Any, read_at: Any) -> bool:
@@ -282,7 +286,7 @@ def get_in_two_looks(self: SqliteEngine, key: bytes, guard: Any, at: Any = None)
     found = _get(self, key, guard, None)
     if not found.revisions or found.revisions[0].at <= at:
         return found
-    return found._replace(revisions=[Revision(key, row[3], row[4]) for row in rows])
+    return found._replace(revisions=[Revision(key, row[3], row[4]) for row in rows if row[3] <= at])
 
 
 def judge_threshold_only(found: ReadResult, *, read_at: int, flushed_at: int = 0) -> None:
@@ -295,7 +299,7 @@ def judge_cleaned_only(found: ReadResult, *, read_at: int, flushed_at: int = 0) 
         raise BaseMoved("moved")
 
 
-def accept_by_judge(self: MovingReads, found: ReadResult, flushed_at: int) -> int:
+def accept_by_judge(self: MovingReads, found: ReadResult, flushed_at: int, where: object) -> int:
     if self.at is None:
         self.at = found.clock_at
     try:
@@ -321,16 +325,8 @@ def ledger_without_threshold(self: Any, guard: Any) -> tuple[int, int]:
     return 0, _marks_of(self, guard)[1]
 
 
-def remove_newest_below(execute: Any, removal: Any) -> int:
-    lo, hi, removes, at, limit = removal
-    removed = 0
-    for head in sqlite_section.heads(execute, lo, hi, table="past"):
-        removed += len(execute(sqlite_section._REMOVE_PAST, (head, at, MAX_AT, lo, hi, limit - removed)))
-    if removes is not Removes.SUPERSEDED:
-        for head in sqlite_section.heads(execute, lo, hi):
-            every = removes is Removes.FLUSHED
-            removed += len(execute(sqlite_section._REMOVE_LIVE, (head, at, lo, hi, every, limit - removed)))
-    return removed
+def kept_if_newer(at: int, until_at: int, removal_at: int, points: Sequence[int]) -> bool:
+    return at > removal_at
 
 
 def sweep_then_publish(client: Client) -> None:
@@ -414,8 +410,8 @@ def no_gap(engine: Any, keyspace: Any, span: Any, found: ReadResult, since_at: i
 
 
 ALL: tuple[tuple[Any, ...], ...] = (
-    ("deadline checked before commit", ((Transaction, "_as_commit", deadline_checked_early),), "time"),
-    ("not-before checked before commit", ((Transaction, "_as_commit", not_before_checked_early),), "time"),
+    ("deadline checked before commit", ((CommitProof, "as_commit", deadline_checked_early),), "time"),
+    ("not-before checked before commit", ((CommitProof, "as_commit", not_before_checked_early),), "time"),
     ("no clock push on a read above the clock", ((Store, "snapshot", snapshot_without_push),), "time"),
     ("commit_at is the wall clock", ((sqlite_section, "decide", decide_by_wall_clock),)),
     ("max_offset not checked", ((sqlite, "check_offset", offset_not_checked),)),
@@ -443,7 +439,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("scan refreshes only the keys found", ((Transaction, "scan", refresh_only_keys_found),), "plain"),
     ("parent exempts everything newer", ((sqlite_section, "_stranger", every_newer_excused),), "family"),
     ("child's revision hides a stranger's", ((sqlite_section, "_stranger", past_not_searched),), "family"),
-    ("child's writes not excused", ((Transaction, "_as_commit", nobody_excused),), "family"),
+    ("child's writes not excused", ((CommitProof, "as_commit", nobody_excused),), "family"),
     ("parent does not see its child's version", ((ChildCommits, "_shows", overlay_never),), "family"),
     ("stale overlay after refresh", ((ChildCommits, "_shows", overlay_always),), "family"),
     ("refresh forgets a grandchild", ((Transaction, "refresh", refresh_forgets),), "family"),
@@ -481,7 +477,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
         "tombstones",
     ),
     ("removed before the threshold is published", ((shapes.SHAPES, "sweep", sweep_then_publish),), "sweep"),
-    ("sweep drops the newest below threshold", ((sqlite_section, "_remove", remove_newest_below),), "sweep"),
+    ("sweep drops the newest below threshold", ((sqlite_removals, "is_kept", kept_if_newer),), "sweep"),
     ("resolved is the node's now", ((Watch, "_look", resolved_is_now),)),
     ("resolved off by one", ((Watch, "_read", since_is_skipped),)),
     ("batch cut inside a timestamp", ((sqlite_reads, "_interval", cut_inside_timestamp),)),

@@ -15,7 +15,7 @@ from tenure.base.timestamp import Timestamp, add_seconds, from_bytes
 from tenure.kv.keys import CLEANED_MARKS, THRESHOLDS, Keyspace, Span
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.simulation.predicates import Violation
 from tests.simulation.trace import Trace, Version, head
 

@@ -4,6 +4,7 @@
     store     clients, a watch                                   `Cluster`
     jobs      a session, deaths, a runner of jobs, clients       `members.JobCluster`
     lake      clients of rows that move, bases, a watch          `lake_world.LakeCluster`
+    retention the same with zones, protections and sweeps        `retention_world.RetentionCluster`
 
 Walk: `cluster.run` makes a `Cluster` and starts it; it starts each `Node` and strikes at them.
 """
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from tenure.base.settings import DEFINITIONS, WATCH_POLL_INTERVAL, Settings
-from tests.simulation import predicates
+from tests.simulation import model, predicates
 from tests.simulation.hub import Cancelled, Hub, Machine, SimEnv, Task
 from tests.simulation.knobs import STORE_NEMESIS_FAULTS, Knobs
 from tests.simulation.predicates import Violation
@@ -109,10 +110,13 @@ class Cluster:
         self.weights = weights
         self.trace = trace or Trace()
         self.hub = Hub(tape)
-        self.wire = Wire(self.hub, knobs, self.trace)
+        self.wire = self.make_wire()
         self.settings = Settings(DEFINITIONS).with_value(WATCH_POLL_INTERVAL, knobs.poll_seconds)
         self.nodes: list[Node] = [self.make_node(n + 1) for n in range(knobs.nodes)]
         self.wire.power_cut = self._crash
+
+    def make_wire(self) -> Wire:
+        return Wire(self.hub, self.knobs, self.trace)
 
     def make_node(self, number: int) -> Node:
         return Node(self, number)
@@ -150,6 +154,10 @@ class Cluster:
     def judge(self, *, is_whole: bool) -> list[Violation]:
         """What the history violates; whether the run was whole says what must have ended."""
         return predicates.check(self.trace)
+
+    def compare(self) -> Iterator[Violation]:
+        """What the store holds in the end against the model."""
+        return model.compare(self.trace, self.wire.engine)
 
     # ── the nemesis ────────────────────────────────────────────────────────────────────────────
 

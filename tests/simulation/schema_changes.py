@@ -32,7 +32,7 @@ from tenure.catalog.descriptors.definitions import (
     visible,
 )
 from tenure.catalog.descriptors.elements import finished
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.expr.tree import build
 from tenure.expr.tree.expressions import to_stored
 from tenure.expr.types.type_names import type_of
@@ -55,7 +55,7 @@ TABLES = ("a", "b", "c")
 SCHEMAS = ("public", "s", "t")
 
 
-def table_of(id: int, version: int, name: str, schema: int) -> Table:
+def table_of(id: int, version: int, name: str, schema: int, *, database: int = DEFAULT_DATABASE) -> Table:
     columns = (
         Column(ID, "id", TypeRef("int8"), is_nullable=False),
         Column(U, "u", TypeRef("int8")),
@@ -63,7 +63,7 @@ def table_of(id: int, version: int, name: str, schema: int) -> Table:
     )
     primary = Index(1, f"{name}_pkey", (KeyPart(ID),), is_unique=True, primary=1)
     return Table(
-        *(id, version, ZERO_AT, name, ROOT, DescriptorState.PUBLIC, (), (), DEFAULT_DATABASE, schema),
+        *(id, version, ZERO_AT, name, ROOT, DescriptorState.PUBLIC, (), (), database, schema),
         columns=columns,
         primary=1,
         indexes=(primary,),
@@ -98,7 +98,7 @@ def first_tables(txn: Transaction, catalog: Catalog) -> None:
     )
 
 
-def _declare(use: Use, table: Table) -> None:
+def _declare(use: CatalogUse, table: Table) -> None:
     if use.draft.is_emptied(table.id):
         done = finished(table)  # none of its rows is older than the change
         assert isinstance(done, Table)
@@ -106,14 +106,14 @@ def _declare(use: Use, table: Table) -> None:
     use.draft.declare(table, made_from=use.draft.made_from.get(table.id, table.version))
 
 
-def _base(use: Use, table: Table) -> Table:
+def _base(use: CatalogUse, table: Table) -> Table:
     """What a further change of the same transaction starts from."""
     declared = use.draft.declared.get(table.id, table)
     assert isinstance(declared, Table)
     return declared
 
 
-def _number(use: Use) -> int:
+def _number(use: CatalogUse) -> int:
     return record_of(use.txn).id
 
 
@@ -124,7 +124,7 @@ def no_tables(id: int) -> Layout:
 # ── of a table ───────────────────────────────────────────────────────────────────────────────────
 
 
-def add_index(client: "SchemaClient", use: Use, table: Table, declared: Declared) -> bool:
+def add_index(client: "SchemaClient", use: CatalogUse, table: Table, declared: Declared) -> bool:
     base = _base(use, table)
     columns = [column.id for column in visible(base.columns) if column.id != ID]
     if len(base.indexes) >= INDEXES_MAX or not columns:
@@ -138,7 +138,7 @@ def add_index(client: "SchemaClient", use: Use, table: Table, declared: Declared
     return True
 
 
-def drop_index(client: "SchemaClient", use: Use, table: Table, declared: Declared) -> bool:
+def drop_index(client: "SchemaClient", use: CatalogUse, table: Table, declared: Declared) -> bool:
     base = _base(use, table)
     found = [each for each in visible(base.indexes) if each.id != base.primary and each.goal is Goal.PUBLIC]
     if not found:
@@ -156,7 +156,7 @@ def constant(value: int) -> Expression:
     return to_stored(build.const(value, INT).node, str(value))
 
 
-def add_column(client: "SchemaClient", use: Use, table: Table, declared: Declared) -> bool:
+def add_column(client: "SchemaClient", use: CatalogUse, table: Table, declared: Declared) -> bool:
     base = _base(use, table)
     if len(base.columns) >= COLUMNS_MAX:
         return False
@@ -175,7 +175,7 @@ def add_column(client: "SchemaClient", use: Use, table: Table, declared: Declare
     return True
 
 
-def drop_column(client: "SchemaClient", use: Use, table: Table, declared: Declared) -> bool:
+def drop_column(client: "SchemaClient", use: CatalogUse, table: Table, declared: Declared) -> bool:
     base = _base(use, table)
     found = [each for each in visible(base.columns) if each.id > W and each.goal is Goal.PUBLIC]
     if not found:
@@ -187,7 +187,7 @@ def drop_column(client: "SchemaClient", use: Use, table: Table, declared: Declar
     return True
 
 
-def set_not_null(client: "SchemaClient", use: Use, table: Table, declared: Declared) -> bool:
+def set_not_null(client: "SchemaClient", use: CatalogUse, table: Table, declared: Declared) -> bool:
     base = _base(use, table)
     column = base.column(W)
     if not column.is_nullable:
@@ -198,7 +198,7 @@ def set_not_null(client: "SchemaClient", use: Use, table: Table, declared: Decla
     return _add_check(client, use, base, to_stored(tree, "w is not null"), declared, not_null=W)
 
 
-def add_check(client: "SchemaClient", use: Use, table: Table, declared: Declared) -> bool:
+def add_check(client: "SchemaClient", use: CatalogUse, table: Table, declared: Declared) -> bool:
     base = _base(use, table)
     if base is not table:
         return False  # of a check that this very transaction has declared, nothing would be left to see
@@ -211,7 +211,13 @@ def add_check(client: "SchemaClient", use: Use, table: Table, declared: Declared
 
 
 def _add_check(
-    client: "SchemaClient", use: Use, base: Table, tree: Expression, declared: Declared, *, not_null: int = 0
+    client: "SchemaClient",
+    use: CatalogUse,
+    base: Table,
+    tree: Expression,
+    declared: Declared,
+    *,
+    not_null: int = 0,
 ) -> bool:
     id = base.next_constraint
     name = f"k{_number(use)}_{id}"
@@ -222,14 +228,14 @@ def _add_check(
     return True
 
 
-def rename(client: "SchemaClient", use: Use, table: Table, declared: Declared) -> bool:
+def rename(client: "SchemaClient", use: CatalogUse, table: Table, declared: Declared) -> bool:
     base = _base(use, table)
     others = [name for name in TABLES if name != base.name]
     use.draft.move(base, replace(base, name=others[client.pick(len(others))]))
     return True
 
 
-def move(client: "SchemaClient", use: Use, table: Table, declared: Declared) -> bool:
+def move(client: "SchemaClient", use: CatalogUse, table: Table, declared: Declared) -> bool:
     """Takes a table into another schema."""
     base = _base(use, table)
     schema = client.some_schema(use)
@@ -239,7 +245,7 @@ def move(client: "SchemaClient", use: Use, table: Table, declared: Declared) -> 
     return True
 
 
-def drop(client: "SchemaClient", use: Use, table: Table, declared: Declared) -> bool:
+def drop(client: "SchemaClient", use: CatalogUse, table: Table, declared: Declared) -> bool:
     use.draft.drop(_base(use, table))
     return True
 
@@ -247,7 +253,7 @@ def drop(client: "SchemaClient", use: Use, table: Table, declared: Declared) -> 
 # ── of names and schemas ─────────────────────────────────────────────────────────────────────────
 
 
-def create(client: "SchemaClient", use: Use, declared: Declared) -> bool:
+def create(client: "SchemaClient", use: CatalogUse, declared: Declared) -> bool:
     schema = client.some_schema(use)
     if schema is None or not _is_there(client, use, schema.id):
         return False
@@ -256,14 +262,14 @@ def create(client: "SchemaClient", use: Use, declared: Declared) -> bool:
     return True
 
 
-def create_schema(client: "SchemaClient", use: Use, declared: Declared) -> bool:
+def create_schema(client: "SchemaClient", use: CatalogUse, declared: Declared) -> bool:
     name = SCHEMAS[1 + client.pick(len(SCHEMAS) - 1)]
     id = client.process.catalog.fresh_id(use.txn)
     use.draft.create(Schema(id, 0, ZERO_AT, name, ROOT, DescriptorState.PUBLIC, (), (), DEFAULT_DATABASE))
     return True
 
 
-def drop_schema(client: "SchemaClient", use: Use, declared: Declared) -> bool:
+def drop_schema(client: "SchemaClient", use: CatalogUse, declared: Declared) -> bool:
     """RESTRICT or CASCADE; what is in it is read in the transaction, so that nothing is overlooked."""
     schema = client.some_schema(use)
     catalog = client.process.catalog
@@ -283,7 +289,7 @@ def drop_schema(client: "SchemaClient", use: Use, declared: Declared) -> bool:
     return True
 
 
-def rename_schema(client: "SchemaClient", use: Use, declared: Declared) -> bool:
+def rename_schema(client: "SchemaClient", use: CatalogUse, declared: Declared) -> bool:
     schema = client.some_schema(use)
     if schema is None or schema.id == DEFAULT_SCHEMA:
         return False
@@ -291,7 +297,7 @@ def rename_schema(client: "SchemaClient", use: Use, declared: Declared) -> bool:
     return True
 
 
-def _is_there(client: "SchemaClient", use: Use, schema: int) -> bool:
+def _is_there(client: "SchemaClient", use: CatalogUse, schema: int) -> bool:
     """Asked in the transaction: whoever drops it meanwhile and this one cannot both commit."""
     stored = client.process.catalog.get(use.txn, schema)
     return stored is not None and stored.state is DescriptorState.PUBLIC

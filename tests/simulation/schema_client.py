@@ -16,13 +16,21 @@ from typing import TYPE_CHECKING
 from tenure.base.errors import JobFailed, OutcomeUnknown, RetryError, StoreError, TenureError
 from tenure.base.timestamp import from_micros
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DescriptorState, NameKey, Schema, Table
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.historical import HistoricalUse
 from tenure.expr.types.datatype import Datum
 from tenure.table import read
 from tenure.table.rows import Layout, Row
 from tenure.table.write import TableWriter
-from tests.simulation import clean_changes, emptying, kept_shapes, schema_changes, wait_shapes
+from tests.simulation import (
+    clean_changes,
+    conversion_shapes,
+    emptying,
+    kept_shapes,
+    right_shapes,
+    schema_changes,
+    wait_shapes,
+)
 from tests.simulation.expiring_trace import TracingExpiring
 from tests.simulation.hub import Hub
 from tests.simulation.kept_shapes import KeptPlan
@@ -39,7 +47,7 @@ from tests.simulation.schema_changes import (
     W,
     no_tables,
 )
-from tests.simulation.schema_knobs import EXPIRING, SchemaKnobs
+from tests.simulation.schema_knobs import SchemaKnobs
 from tests.simulation.schema_trace import Declared, Effect, SchemaTrace, UseRecord
 from tests.simulation.workload import Client
 
@@ -75,7 +83,7 @@ class SchemaClient(Client):
 
     # ── transactions ───────────────────────────────────────────────────────────────────────────
 
-    def using(self, run: Callable[[Use], object]) -> None:
+    def using(self, run: Callable[[CatalogUse], object]) -> None:
         """Runs a function under the newest lease and commits; again, from the start, on RetryError."""
         for left in reversed(range(ATTEMPTS)):
             try:
@@ -93,14 +101,14 @@ class SchemaClient(Client):
         return self.hub.t >= self.knobs.faults_end
 
     @contextmanager
-    def bound(self) -> Iterator[Use]:
+    def bound(self) -> Iterator[CatalogUse]:
         use = self.process.leases.bind(self.store.begin(), statement=self.operation)
         try:
             yield use
         finally:
             use.close()
 
-    def commit(self, use: Use) -> None:
+    def commit(self, use: CatalogUse) -> None:
         self.is_committing = True
         try:
             if not use.draft:
@@ -112,12 +120,12 @@ class SchemaClient(Client):
         finally:
             self.is_committing = False
 
-    def record(self, use: Use) -> UseRecord:
+    def record(self, use: CatalogUse) -> UseRecord:
         return self.process.leases.record(use)
 
     # ── names ──────────────────────────────────────────────────────────────────────────────────
 
-    def some_schema(self, use: Use) -> Schema | None:
+    def some_schema(self, use: CatalogUse) -> Schema | None:
         """A schema by its name, as the leased database knows it."""
         use.descriptor(DEFAULT_DATABASE)
         name = SCHEMAS[self.pick(len(SCHEMAS))] if self.maybe(0.4) else SCHEMAS[0]
@@ -127,7 +135,7 @@ class SchemaClient(Client):
         schema = use.descriptor(entry.id)
         return schema if isinstance(schema, Schema) and schema.name == name else None
 
-    def some_table(self, use: Use) -> Table | None:
+    def some_table(self, use: CatalogUse) -> Table | None:
         """A table by its name; of those that are not there, some are looked for in vain."""
         for _ in range(LOOKS_MAX):
             table = self._look_up(use)
@@ -135,7 +143,7 @@ class SchemaClient(Client):
                 return table
         return None
 
-    def _look_up(self, use: Use) -> Table | None:
+    def _look_up(self, use: CatalogUse) -> Table | None:
         schema = self.some_schema(use)
         if schema is None:
             return None
@@ -164,7 +172,7 @@ class SchemaClient(Client):
     def layout(self, table: Table) -> Layout:
         return self.process.layouts.of(table)
 
-    def write(self, use: Use, table: Table, *, rows: int = 1) -> None:
+    def write(self, use: CatalogUse, table: Table, *, rows: int = 1) -> None:
         """Inserts, changes or deletes some rows."""
         layout, writer = self.layout(table), self.writer(table)
         for _ in range(rows):
@@ -188,7 +196,13 @@ class SchemaClient(Client):
         return TableWriter(self.layout(table), no_tables, self.process.context())
 
     def note(
-        self, use: Use, table: Table, key: int, values: dict[int, Datum] | None, *, is_insert: bool = False
+        self,
+        use: CatalogUse,
+        table: Table,
+        key: int,
+        values: dict[int, Datum] | None,
+        *,
+        is_insert: bool = False,
     ) -> None:
         given = None if values is None else dict(values)
         self.record(use).effects.append(Effect(table.id, key, given, is_insert))
@@ -209,7 +223,7 @@ def _of(client: SchemaClient, run: Callable[[SchemaClient], None]) -> Callable[[
 
 
 def write(client: SchemaClient) -> None:
-    def run(use: Use) -> None:
+    def run(use: CatalogUse) -> None:
         table = client.some_table(use)
         if table is not None:
             client.write(use, table, rows=1 + client.pick(3))
@@ -221,7 +235,7 @@ def write(client: SchemaClient) -> None:
 def write_two(client: SchemaClient) -> None:
     """Rows of two tables, the second looked up after a while."""
 
-    def run(use: Use) -> None:
+    def run(use: CatalogUse) -> None:
         for _ in range(2):
             table = client.some_table(use)
             if table is not None:
@@ -235,7 +249,7 @@ def look(client: SchemaClient) -> None:
     """Reads a table whole, and again along each of its indexes: both must be the same rows."""
     wrong: list[str] = []
 
-    def run(use: Use) -> None:
+    def run(use: CatalogUse) -> None:
         wrong.clear()
         table = client.some_table(use)
         if table is None:
@@ -263,7 +277,7 @@ def _same(layout: Layout, rows: dict[bytes, Row], along: dict[bytes, Row]) -> bo
 def linger(client: SchemaClient) -> None:
     """Stays open long after its first use, and then writes under what it was given."""
 
-    def run(use: Use) -> None:
+    def run(use: CatalogUse) -> None:
         table = client.some_table(use)
         if table is None:
             return
@@ -298,13 +312,13 @@ def look_back(client: SchemaClient) -> None:
 
 # ── changing ─────────────────────────────────────────────────────────────────────────────────────
 
-Step = Callable[[Use, Declared], bool]
+Step = Callable[[CatalogUse, Declared], bool]
 
 
 def _change(client: SchemaClient, kind: str, step: Step) -> None:
     """Declares and commits, until it is done, refused or fails."""
 
-    def run(use: Use) -> None:
+    def run(use: CatalogUse) -> None:
         declared = Declared(client.record(use), kind)
         client.schema_trace.declared.append(declared)
         try:
@@ -338,7 +352,7 @@ def _change(client: SchemaClient, kind: str, step: Step) -> None:
 
 
 def change_table(kind: str, client: SchemaClient) -> None:
-    def step(use: Use, declared: Declared) -> bool:
+    def step(use: CatalogUse, declared: Declared) -> bool:
         table = client.some_table(use)
         return table is not None and OF_TABLE[kind](client, use, table, declared)
 
@@ -346,13 +360,13 @@ def change_table(kind: str, client: SchemaClient) -> None:
 
 
 def change_catalog(kind: str, client: SchemaClient) -> None:
-    _change(client, kind, lambda use, declared: OF_CATALOG[kind](client, use, declared))
+    _change(client, kind, lambda use, declared: CHANGES[kind](client, use, declared))
 
 
 def change_twice(client: SchemaClient) -> None:
     """Two changes in one transaction: of one table, or of two."""
 
-    def step(use: Use, declared: Declared) -> bool:
+    def step(use: CatalogUse, declared: Declared) -> bool:
         tables = [client.some_table(use) for _ in range(2)]
         if client.maybe(0.5):
             tables[1] = tables[0]
@@ -369,7 +383,7 @@ def change_twice(client: SchemaClient) -> None:
 def change_with_rows(client: SchemaClient) -> None:
     """A change and rows in one transaction: rows before it, after it under the own copy, or both."""
 
-    def step(use: Use, declared: Declared) -> bool:
+    def step(use: CatalogUse, declared: Declared) -> bool:
         table = client.some_table(use)
         if table is None:
             return False
@@ -390,7 +404,7 @@ def change_with_rows(client: SchemaClient) -> None:
 def change_elsewhere(client: SchemaClient) -> None:
     """Uses one table and changes another: two of these wait for each other."""
 
-    def step(use: Use, declared: Declared) -> bool:
+    def step(use: CatalogUse, declared: Declared) -> bool:
         used, changed = client.some_table(use), client.some_table(use)
         if used is None or changed is None or used.id == changed.id:
             return False
@@ -415,7 +429,7 @@ def recreate(client: SchemaClient) -> None:
 
 
 def create_with_rows(client: SchemaClient) -> None:
-    def step(use: Use, declared: Declared) -> bool:
+    def step(use: CatalogUse, declared: Declared) -> bool:
         if not schema_changes.create(client, use, declared):
             return False
         for table in list(use.draft.descriptors.values()):
@@ -435,6 +449,12 @@ def cancel(client: SchemaClient) -> None:
         client.trace.seen["change canceled"] += 1
 
 
+CHANGES: dict[str, Callable[[SchemaClient, CatalogUse, Declared], bool]] = {
+    **OF_CATALOG,
+    **right_shapes.CHANGES,
+    **conversion_shapes.CHANGES,
+}
+
 SHAPES: dict[str, Callable[[SchemaClient], None]] = {
     "write": write,
     "write two": write_two,
@@ -452,54 +472,8 @@ SHAPES: dict[str, Callable[[SchemaClient], None]] = {
     "cancel": cancel,
     **kept_shapes.SHAPES,
     **wait_shapes.SHAPES,
+    **{kind: partial(change_catalog, kind) for kind in right_shapes.CHANGES},
+    **{kind: partial(change_catalog, kind) for kind in conversion_shapes.CHANGES},
+    **right_shapes.SHAPES,
+    **conversion_shapes.SHAPES,
 }
-
-_ROWS = {"write": 6.0, "write two": 1.0, "look": 2.0, "linger": 1.0, "look back": 0.3}
-
-PROFILES: dict[str, dict[str, float]] = {
-    "schema": {
-        **_ROWS,
-        **dict.fromkeys(OF_TABLE, 0.5),
-        **dict.fromkeys(OF_CATALOG, 0.3),
-        "add index": 1.5,
-        "create with rows": 0.5,
-        "two changes": 0.6,
-        "rows and a change": 1.0,
-        "change elsewhere": 0.5,
-        "recreate": 0.3,
-        "cancel": 0.4,
-        **kept_shapes.WEIGHTS,
-        **wait_shapes.WEIGHTS,
-    },
-    "indexes": {
-        "write": 8.0,
-        "look": 2.0,
-        "linger": 1.0,
-        "add index": 3.0,
-        "drop index": 2.0,
-        "rows and a change": 1.0,
-    },
-    "names": {
-        "write": 2.0,
-        "write two": 2.0,
-        "linger": 1.0,
-        "rename": 2.0,
-        "move": 1.0,
-        "recreate": 1.0,
-        "create with rows": 1.0,
-        **dict.fromkeys(OF_CATALOG, 1.0),
-    },
-    "alone": {"write": 2.0, "add index": 3.0, "drop index": 2.0, "rename": 1.0, "rows and a change": 2.0},
-    "rows and changes": {
-        "write": 4.0,
-        "linger": 1.0,
-        "look": 1.0,
-        "rows and a change": 4.0,
-        clean_changes.KIND: 3.0,
-        "change elsewhere": 2.0,
-    },
-    **(kept_shapes.PROFILES | emptying.PROFILES),
-}
-"""By name, beside those of the store and of jobs."""
-
-PROFILES[EXPIRING] = PROFILES["schema"]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tenure.base.timestamp import Timestamp, add_seconds
 from tenure.catalog.descriptors.catalog_records import Catalog, NameEntry
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
+from tenure.catalog.descriptors.role_records import WHOLE_OBJECT, ObjectPrivileges, RoleObject
 from tenure.catalog.leases.lease_rows import LeaseRows
 from tenure.cluster.jobs.job_table import JobControl, Jobs
 from tenure.cluster.sessions.session_records import SessionId, Sessions
@@ -20,6 +21,8 @@ from tenure.kv.keys import (
     JOBS_ENDED,
     NAMES,
     OLD_LEASES,
+    PRIVILEGES,
+    ROLE_OBJECTS,
     SCHEMA_LEASES,
     SCHEMA_MAPS,
     SESSIONS,
@@ -30,6 +33,7 @@ from tests.simulation.schema_trace import RowKey, SchemaTrace, UseRecord
 from tests.simulation.trace import Txn, Version, head
 
 CATALOG = (DESCRIPTORS, NAMES, SCHEMA_MAPS)
+ROLE_RECORDS = (PRIVILEGES, ROLE_OBJECTS)
 
 
 class Row(NamedTuple):
@@ -67,6 +71,9 @@ class SchemaIndex:
         self._lease_rows = LeaseRows(keyspace, self._sessions)._rows
         self._old_lease_rows = OldLeaseRows(keyspace, self.catalog)._rows
         self._jobs = Jobs(keyspace, self._sessions, clock=None)  # type: ignore[arg-type]
+        self._role_heads = {keyspace.head(table) for table in ROLE_RECORDS}
+        self.role_revisions: list[tuple[bytes, Version]] = []
+        """Of privileges, and of the objects that name a role."""
         self._heads = {keyspace.head(table): table for table in CATALOG}
         self.versions: dict[int, list[tuple[Timestamp, AnyDescriptor, Txn]]] = {}
         self.names: dict[NameKey, list[tuple[Version, int | None]]] = {}
@@ -86,6 +93,8 @@ class SchemaIndex:
         first = head(key)
         if first in self._heads:
             self._read_catalog(key, versions)
+        elif first in self._role_heads:
+            self.role_revisions += [(key, version) for version in versions]
         elif first == keyspace.head(SCHEMA_LEASES):
             self._read_rows(versions)
         elif first == keyspace.head(OLD_LEASES):
@@ -153,6 +162,23 @@ class SchemaIndex:
                 self.old_rows.append(
                     OldRow(key, row.expires_at, version.at, until_at, process, version.writer)
                 )
+
+    def privileges_at(self, object: int, at: Timestamp) -> ObjectPrivileges | None:
+        """The stored privileges of a whole object; None if there are none."""
+        key = self.catalog.roles._privileges.key(object, WHOLE_OBJECT)
+        found = [version for version in self.trace.versions.get(key, ()) if version.at <= at]
+        if not found or found[-1].value is None:
+            return None
+        return self.catalog.roles._privileges.decode(found[-1].value)
+
+    def object_of(self, key: bytes) -> int:
+        """The object of a key of privileges."""
+        _, object, _ = self.catalog.roles.key_at(key)
+        assert isinstance(object, int)
+        return object
+
+    def role_object(self, value: bytes) -> RoleObject:
+        return self.catalog.roles._objects.decode(value)
 
     # ── searching ──────────────────────────────────────────────────────────────────────────────
 

@@ -24,13 +24,13 @@ from tenure.catalog.descriptors.definitions import (
 from tenure.catalog.descriptors.name_entries import move_names
 from tenure.catalog.leases.blockers import SchemaLeaseTable
 from tenure.catalog.leases.catalog_cache import Cache, Key, Value
-from tenure.catalog.leases.catalog_use import Lease, Pin, Scheme, Use
+from tenure.catalog.leases.catalog_use import CatalogUse, Lease, Pin, Scheme
 from tenure.catalog.leases.lease_generations import LeaseGenerations
 from tenure.catalog.leases.lease_pins import LeasePins, bound
 from tenure.catalog.leases.lease_rows import LeaseRow, LeaseRows
 from tenure.catalog.leases.lease_waits import LeaseWaiter, LeaseWaits
 from tenure.catalog.leases.node_leases import Leases
-from tenure.catalog.leases.wait_records import Awaited
+from tenure.catalog.leases.wait_records import AwaitedDescriptor
 from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.cluster.sessions.liveness import Liveness, NodeSession
 from tenure.kv.records import unpack
@@ -48,8 +48,16 @@ from tenure.version_one.expiring_lease_table import ExpiringLeaseTable
 from tenure.version_one.expiring_scheme import ExpiringLeases
 from tests.simulation import schema_processes
 from tests.simulation.job_mistakes import frontier_before_ack
-from tests.simulation.knobs import COMMIT_FAULTS, READ_FAULTS, SETTLE_FAULTS, Knobs
-from tests.simulation.schema_knobs import SchemaKnobs
+from tests.simulation.schema_workloads import (
+    coming_and_going,
+    crowded,
+    dying,
+    lingering,
+    pausing,
+    quiet,
+    sparse,
+    stubborn,
+)
 
 _last_step = InTransaction._last_step
 _kind = job.schema_change_kind
@@ -81,9 +89,8 @@ def carried_with_pinned_rows(self: Leases, txn: Transaction) -> NodeSession:
     return session
 
 
-def pinned_where_bound(self: LeasePins, use: Use, id: int) -> Lease:
+def pinned_where_bound(self: LeasePins, lease: Lease, id: int) -> Lease:
     """A transaction stays with its lease, it is thought, whatever its row covers by now."""
-    lease = bound(use)
     if lease.session.done.is_set():
         raise RetryError("lost")
     return lease
@@ -91,18 +98,22 @@ def pinned_where_bound(self: LeasePins, use: Use, id: int) -> Lease:
 
 def bind_unchecked(
     self: LeasePins, txn: Transaction, *, statement: str = "", scheme: Scheme | None = None
-) -> Use:
+) -> CatalogUse:
     with self._lock:
         lease = self._generations.newest
         if lease is None:
             raise RetryError("no lease")
         self._use_count += 1
-        use = Use(self, lease, txn, number=self._use_count, started_at=self._clock.now())
+        use = CatalogUse(self, lease, txn, number=self._use_count, started_at=self._clock.now())
         self._uses[use] = None
     return use
 
 
-def commit_below_frontier_if_writing(self: Use) -> Timestamp:
+def frontier_not_checked(self: CatalogUse) -> None:
+    """A read that comes too late is not noticed."""
+
+
+def commit_below_frontier_if_writing(self: CatalogUse) -> Timestamp:
     """Only who writes has a deadline; who reads has read already."""
     self._scheme.start_commit(self)
     try:
@@ -113,7 +124,7 @@ def commit_below_frontier_if_writing(self: Use) -> Timestamp:
         self.close()
 
 
-def frontier_of_newest_session(self: LeasePins, use: Use) -> Timestamp:
+def frontier_of_newest_session(self: LeasePins, use: CatalogUse) -> Timestamp:
     """The expiration of the node's present session, though the lease may be of a former one."""
     return (self._generations.newest or bound(use)).frontier_at
 
@@ -122,7 +133,7 @@ def lost_without_end(self: Leases, session: NodeSession) -> None:
     self.wake()
 
 
-def commit_without_deadline(self: Use) -> Timestamp:
+def commit_without_deadline(self: CatalogUse) -> Timestamp:
     self._scheme.start_commit(self)
     try:
         self.check_frontier()
@@ -131,7 +142,7 @@ def commit_without_deadline(self: Use) -> Timestamp:
         self.close()
 
 
-def released_before_commit(self: Use) -> Timestamp:
+def released_before_commit(self: CatalogUse) -> Timestamp:
     """All reads are done, so the pins are not needed any more."""
     self._scheme.start_commit(self)
     try:
@@ -156,7 +167,7 @@ def close_moving_all(self: LeaseGenerations, older: Lease, newer: Lease) -> None
             use.pins[id] = pin
 
 
-def cut_off_by_deleting(self: LeaseWaits, awaited: Sequence[Awaited], reason: str) -> None:
+def cut_off_by_deleting(self: LeaseWaits, awaited: Sequence[AwaitedDescriptor], reason: str) -> None:
     """Who does not give its lease up loses it."""
     records = LeaseRows(self._store.keyspace, self._sessions)._rows
     for blocker in self.blockers(awaited):
@@ -184,12 +195,12 @@ def clear_at_expiry(self: SchemaLeaseTable, row: LeaseRow) -> float | None:
     return None
 
 
-def resumed_without_pins(self: Use) -> None:
+def resumed_without_pins(self: CatalogUse) -> None:
     """What was pinned before the wait is used on, without asking whether it may be."""
     self._paused = []
 
 
-def pin_held(self: LeasePins, use: Use, id: int) -> AnyDescriptor | None:
+def pin_held(self: LeasePins, use: CatalogUse, id: int) -> AnyDescriptor | None:
     with self._lock:
         use.check()
         return self._pin(use, id)
@@ -216,7 +227,7 @@ def clear_without_waiting(self: ExpiringLeaseTable, row: OldLeaseRow) -> float |
     return None
 
 
-def no_frontier(self: ExpiringLeases, use: Use) -> Timestamp:
+def no_frontier(self: ExpiringLeases, use: CatalogUse) -> Timestamp:
     """A lease is renewed before it expires, so there is no need to look."""
     return MAX_AT
 
@@ -288,7 +299,9 @@ def work_at_once(self: Walk, descriptors: Sequence[AnyDescriptor]) -> None:
                 self._do(table, work)
 
 
-def made_from_the_lease(self: InTransaction, use: Use, declared: AnyDescriptor, job: int) -> AnyDescriptor:
+def made_from_the_lease(
+    self: InTransaction, use: CatalogUse, declared: AnyDescriptor, job: int
+) -> AnyDescriptor:
     """The next version after the one that the transaction began with."""
     return replace(_last_step(self, use, declared, job), version=use.draft.made_from[declared.id])
 
@@ -326,77 +339,6 @@ def forward_whatever(make_walk: Callable[..., Walk]) -> JobKind:
     return JobKind(run, kind.revert)
 
 
-# ── workloads ────────────────────────────────────────────────────────────────────────────────────
-
-
-def lingering(knobs: Knobs) -> None:
-    """Transactions that stay open, and changes that wait for them for long."""
-    assert isinstance(knobs, SchemaKnobs)
-    knobs.linger_seconds = 8.0
-    knobs.grace_seconds = 3.0
-    knobs.signal_seconds = 0.25
-    knobs.lease_poll_seconds = 0.5
-    knobs.poll_seconds = 0.5
-
-
-def pausing(knobs: Knobs) -> None:
-    """Nodes that stop for longer than their session lives, again and again."""
-    assert isinstance(knobs, SchemaKnobs)
-    lingering(knobs)
-    knobs.nodes, knobs.ttl_seconds, knobs.think_seconds = 3, 2.0, 0.5
-    knobs.rates |= {"long pause": 0.25, "heartbeat stalled": 0.25}
-    quiet(knobs)
-
-
-def quiet(knobs: Knobs) -> None:
-    """No faults of single calls, no skew: what is hunted needs changes that come to their end."""
-    for site in (*READ_FAULTS, *COMMIT_FAULTS, *SETTLE_FAULTS):
-        knobs.rates[site] = 0.0
-    knobs.skew = "none"
-
-
-def stubborn(knobs: Knobs) -> None:
-    """Holders that nobody ends on their own node."""
-    assert isinstance(knobs, SchemaKnobs)
-    lingering(knobs)
-    quiet(knobs)
-    knobs.rates["holders stalled"] = 0.25
-    knobs.grace_seconds, knobs.ttl_seconds = 0.5, 2.0
-
-
-def sparse(knobs: Knobs) -> None:
-    """One node that is often alone, while others come and go."""
-    assert isinstance(knobs, SchemaKnobs)
-    quiet(knobs)
-    knobs.is_sparse, knobs.alone_rows = True, 1_000
-    knobs.rates |= {"power cut": 0.25, "drain": 0.25}
-    knobs.commit_seconds, knobs.think_seconds = 0.1, 0.05
-
-
-def coming_and_going(knobs: Knobs) -> None:
-    """One node that takes its time over changes, and another that is there one moment and gone the next."""
-    assert isinstance(knobs, SchemaKnobs)
-    sparse(knobs)
-    knobs.nodes, knobs.clients, knobs.is_sparse = 2, 3, False
-    knobs.rates |= {"power cut": 0.0, "drain": 0.9}
-    knobs.read_seconds, knobs.commit_seconds = 0.1, 0.3
-
-
-def crowded(knobs: Knobs) -> None:
-    """Few keys, small batches, slow writers: backfills and writers meet."""
-    assert isinstance(knobs, SchemaKnobs)
-    quiet(knobs)
-    knobs.fill_rows, knobs.keys, knobs.clients = 1, 10, 3
-    knobs.think_seconds, knobs.signal_seconds = 0.5, 1.0
-
-
-def dying(knobs: Knobs) -> None:
-    """Nodes that lose power in the middle of what they do."""
-    assert isinstance(knobs, SchemaKnobs)
-    quiet(knobs)
-    knobs.rates |= {"power cut": 0.2, "crash before commit": 0.03}
-
-
 ALL: tuple[tuple[Any, ...], ...] = (
     (
         "closed leases given up although they are pinned",
@@ -412,13 +354,17 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ),
     (
         "narrowed lease used outside its set",
-        ((LeasePins, "_lease_for", pinned_where_bound),),
+        ((LeasePins, "_lease_instead", pinned_where_bound),),
         "schema",
         lingering,
     ),
     (
         "read-only work does not check F",
-        ((LeasePins, "bind", bind_unchecked), (Use, "commit", commit_below_frontier_if_writing)),
+        (
+            (LeasePins, "bind", bind_unchecked),
+            (CatalogUse, "check_frontier", frontier_not_checked),
+            (CatalogUse, "commit", commit_below_frontier_if_writing),
+        ),
         "schema",
         pausing,
     ),
@@ -429,7 +375,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
         pausing,
     ),
     ("lease used up to F before the ack", ((Liveness, "_beat", frontier_before_ack),), "schema", pausing),
-    ("deadline not set at commit", ((Use, "commit", commit_without_deadline),), "schema", pausing),
+    ("deadline not set at commit", ((CatalogUse, "commit", commit_without_deadline),), "schema", pausing),
     (
         "live session's lease deleted",
         ((LeaseWaits, "cut_off", cut_off_by_deleting),),
@@ -444,8 +390,13 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ),
     ("two versions in one transaction", ((publisher, "next_version", two_versions_at_once),), "schema"),
     ("published without a wait", ((Publisher, "settle", settled_unasked),), "schema", lingering),
-    ("lease released while in use", ((Use, "commit", released_before_commit),), "schema", crowded),
-    ("pins not taken again after a wait", ((Use, "resume", resumed_without_pins),), "schema", lingering),
+    ("lease released while in use", ((CatalogUse, "commit", released_before_commit),), "schema", crowded),
+    (
+        "pins not taken again after a wait",
+        ((CatalogUse, "resume", resumed_without_pins),),
+        "schema",
+        lingering,
+    ),
     ("pins moved across versions", ((LeaseGenerations, "_close", close_moving_all),), "schema", lingering),
     ("name removed before the drain", ((names_module, "places", places_without_draining),), "names"),
     ("schema map in a second transaction", ((Publisher, "publish", publish_maps_later),), "names"),

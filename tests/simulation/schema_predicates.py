@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator
 
 from tenure.catalog.leases.wait_records import WaitRecords
 from tenure.kv.keys import FREEZES, LEASE_WAITS
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tests.simulation import (
     catalog_predicates,
     change_predicates,
     clean_changes,
+    conversion_shapes,
     expiring_predicates,
     kept_predicates,
     lease_predicates,
+    right_predicates,
 )
 from tests.simulation.predicates import Violation
 from tests.simulation.schema_history import SchemaIndex
@@ -32,6 +34,8 @@ PREDICATES: tuple[Callable[[SchemaIndex], Iterator[Violation]], ...] = (
     change_predicates.reverts,
     change_predicates.adoptions,
     clean_changes.needless_refusals,
+    conversion_shapes.conversions,
+    *right_predicates.PREDICATES,
 )
 
 

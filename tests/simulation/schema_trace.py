@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
-from tenure.catalog.leases.catalog_use import Lease, Use
+from tenure.catalog.leases.catalog_use import CatalogUse, Lease
 from tenure.catalog.leases.lease_pins import LeasePins, bound
 from tenure.catalog.leases.node_leases import Leases
 from tenure.cluster.sessions.liveness import NodeSession
@@ -105,6 +105,27 @@ class UseRecord:
     """By descriptor: the version that its draft was made from."""
     named: dict[NameKey, int] = field(default_factory=dict)
     """Tables that it used by name."""
+    checked: list["Checked"] = field(default_factory=list)
+
+
+class Right(NamedTuple):
+    """A privilege of a table that a transaction granted to a role, or revoked."""
+
+    table: int
+    role: str
+    bits: int
+    is_grant: bool
+
+
+class Checked(NamedTuple):
+    """The answer whether a role has a privilege of a table, by a lease, when a statement began."""
+
+    step: int
+    table: int
+    role: str
+    privilege: int
+    is_allowed: bool
+    lease_at: Timestamp
 
 
 class Cleaned(NamedTuple):
@@ -125,6 +146,7 @@ class Declared:
     ended: int = 0
     cleaned: Cleaned | None = None
     """What it had cleaned up before."""
+    right: Right | None = None
 
 
 class SchemaTrace(Trace):
@@ -183,7 +205,7 @@ class TracingPins(LeasePins):
     trace: SchemaTrace
     process: str
 
-    def record(self, use: Use) -> UseRecord:
+    def record(self, use: CatalogUse) -> UseRecord:
         txn, lease = record_of(use.txn), bound(use)
         if txn.id not in self.trace.uses:
             self.trace.uses[txn.id] = UseRecord(txn, self.process, lease.at, lease.session.id)
@@ -196,13 +218,13 @@ class TracingPins(LeasePins):
             for id, pin in use.pins.items():
                 record.pinned[id] = pin.lease.at
 
-    def _pin(self, use: Use, id: int) -> AnyDescriptor | None:
+    def _pin(self, use: CatalogUse, id: int) -> AnyDescriptor | None:
         descriptor = super()._pin(use, id)
         if descriptor is not None:
             self._note_handed(use, descriptor)
         return descriptor
 
-    def pin_known(self, use: Use, ids: Iterable[int]) -> bool:
+    def pin_known(self, use: CatalogUse, ids: Iterable[int]) -> bool:
         is_pinned = super().pin_known(use, ids)
         for id in ids if is_pinned else ():
             descriptor = bound(use).version.descriptor(id)
@@ -210,34 +232,34 @@ class TracingPins(LeasePins):
             self._note_handed(use, descriptor)
         return is_pinned
 
-    def _note_handed(self, use: Use, descriptor: AnyDescriptor) -> None:
+    def _note_handed(self, use: CatalogUse, descriptor: AnyDescriptor) -> None:
         record, lease_at = self.record(use), use.pins[descriptor.id].lease.at
         record.handed.append(Handed(self.trace.tick(), descriptor, lease_at))
         record.pinned[descriptor.id] = lease_at
         record.given_up.discard(descriptor.id)
 
-    def id_at(self, use: Use, place: NameKey) -> int | None:
+    def id_at(self, use: CatalogUse, place: NameKey) -> int | None:
         id = super().id_at(use, place)
         self.record(use).resolved.append(Resolved(self.trace.tick(), place, id, False, bound(use).at))
         return id
 
-    def schema_entry(self, use: Use, database: int, name: str) -> SchemaEntry | None:
+    def schema_entry(self, use: CatalogUse, database: int, name: str) -> SchemaEntry | None:
         entry = super().schema_entry(use, database, name)
         place, id = NameKey(database, 0, name), None if entry is None else entry.id
         self.record(use).resolved.append(Resolved(self.trace.tick(), place, id, True, bound(use).at))
         return entry
 
-    def frontier_at(self, use: Use) -> Timestamp:
+    def frontier_at(self, use: CatalogUse) -> Timestamp:
         frontier_at = super().frontier_at(use)
         self.trace.frontiers.append(Frontier(self.trace.tick(), bound(use).session.id, frontier_at))
         return frontier_at
 
-    def unpin(self, use: Use, ids: Iterable[int]) -> None:
+    def unpin(self, use: CatalogUse, ids: Iterable[int]) -> None:
         ids = list(ids)
         self.record(use).given_up.update(ids)
         super().unpin(use, ids)
 
-    def end(self, use: Use, reason: str) -> bool:
+    def end(self, use: CatalogUse, reason: str) -> bool:
         is_ended = super().end(use, reason)
         if is_ended:
             self.record(use).ended = self.trace.tick()
@@ -266,7 +288,7 @@ class TracingLeases(Leases):
         self.every.append(newer)
         self.pins.record_moves()
 
-    def record(self, use: Use) -> UseRecord:
+    def record(self, use: CatalogUse) -> UseRecord:
         return self.pins.record(use)
 
     def renew(self) -> None:

@@ -89,10 +89,10 @@ def refer(client: Client) -> None:
     keys = [client.some_key(LAKE if client.maybe(0.3) else PLAIN) for _ in range(1 + client.pick(2))]
 
     def run(txn: TracingTransaction) -> None:
-        before = txn.mark_reads()
+        before = txn.proof.mark()
         is_there = [txn.get(key) is not None for key in keys]
         if all(is_there):
-            txn.relax_reads(before)
+            txn.proof.relax(before)
         client.pause()
         if client.maybe(0.6):
             txn.refresh()
@@ -283,8 +283,22 @@ def sweep(client: Client) -> None:
     if client.maybe(0.5):
         publish(client, head, back)
     if client.sweep_at:
-        removal = Removal(span.lo, span.hi, removes, client.sweep_at, limit)
-        client.transact(lambda txn: txn.remove(removal))
+        _remove_batches(client, Removal(span.lo, span.hi, removes, client.sweep_at, limit))
+
+
+def _remove_batches(client: Client, removal: Removal) -> None:
+    """Removes batch by batch; other clients come between two of them, and it may stop after any."""
+    begun: list[TracingTransaction] = []
+
+    def run(txn: TracingTransaction) -> None:
+        begun.append(txn)
+        txn.remove(removal)
+
+    while True:
+        client.transact(run)
+        if not begun[-1].removed_up_to or client.maybe(0.2):
+            return
+        removal = removal._replace(after=begun[-1].removed_up_to)
 
 
 def bury(client: Client) -> None:

@@ -114,6 +114,31 @@ LAKE_SOMETIMES = (
 )
 """Of the world of rows that move to the lake."""
 
+RETENTION_SOMETIMES = (
+    "protect refused for the ttl",
+    "protect refused for a threshold",
+    "protect refused at the limit",
+    "transaction aborted by deadline",
+    "sweep held back by a protection",
+    "sweep kept a point",
+    "sweep replaced under way",
+    "sweep removed something",
+    "sweep from an old state",
+    "cleaning removed something",
+    "files swept by a merge",
+    "file dropped by an edit",
+    "table collected",
+    "undrop refused: collected",
+    "brought back",
+    "imported",
+    "read in the name of a protection",
+    "read refused below threshold",
+    "watch fell below a mark",
+    "held and read",
+    "restart",
+)
+"""Of the world of retention."""
+
 
 def observe(trace: Trace) -> None:
     """Counts what only the whole history shows."""
@@ -161,7 +186,7 @@ def _taken_beside(trace: JobTrace) -> int:
 def _observe_refusals(trace: Trace, txn: Txn) -> None:
     found = {key for read in txn.reads if not isinstance(read, Get) for key, _ in read.rows}
     for refusal in txn.refusals:
-        status, _, key, _ = refusal.outcome
+        status, _, key, *_ = refusal.outcome
         if status is CommitStatus.BELOW_MARK:
             trace.seen["commit refused below a mark"] += 1
         elif status is CommitStatus.TOO_EARLY and _deletes_session(txn):

@@ -69,8 +69,8 @@ def test_a_quiet_run_has_heartbeats_and_no_faults() -> None:
 
 
 def test_the_worlds_take_turns() -> None:
-    profiles = [profile_of(seed, BOTH) for seed in range(6)]
-    assert profiles == ["all", "schema", "jobs", "bases", "all", "schema"]
+    profiles = [profile_of(seed, BOTH) for seed in range(7)]
+    assert profiles == ["all", "schema", "jobs", "bases", "retention", "all", "schema"]
     assert isinstance(cluster.run(2, profile="jobs").knobs, JobKnobs)
 
 
@@ -100,6 +100,7 @@ def test_a_follower_that_steps_over_a_gap_is_found() -> None:
     assert result is not None
 
 
+@pytest.mark.longer
 def test_a_failure_is_shrunk() -> None:
     mutant = mutants.named("claim taken from the living")
     _, result = mutants.hunt(mutant, seeds=range(30))

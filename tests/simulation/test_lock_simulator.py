@@ -13,7 +13,7 @@ from tenure.cluster.sessions.session_records import SessionId
 from tests.simulation.knobs import Knobs
 from tests.simulation.lock_world import run
 
-SEEDS = range(12)
+SEEDS = (range(4), pytest.param(range(4, 12), marks=pytest.mark.longer))
 HUNTED = range(40)
 """Seeds among which a mistake must show."""
 
@@ -21,8 +21,9 @@ HUNTED = range(40)
 @pytest.mark.invariant("lock-exclusion")
 @pytest.mark.invariant("lock-death")
 @pytest.mark.invariant("I9")
-def test_seeds_run_without_a_violation() -> None:
-    violations = {seed: run(seed).violations for seed in SEEDS}
+@pytest.mark.parametrize("seeds", SEEDS)
+def test_seeds_run_without_a_violation(seeds: range) -> None:
+    violations = {seed: run(seed).violations for seed in seeds}
     assert {seed: found[:3] for seed, found in violations.items() if found} == {}
 
 
@@ -123,11 +124,13 @@ def test_who_looks_for_no_cycle_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     assert finds("waits at")
 
 
+@pytest.mark.longer
 def test_a_hold_that_holds_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TableHolds, "hold", lambda *values: True)
     assert share_lost_with_a_hold() > 0.4
 
 
+@pytest.mark.longer
 def test_who_does_not_hear_of_holds_elsewhere_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TableHolds, "_look", lambda *values: None)
     assert share_lost_with_a_hold() > 0.3

@@ -33,8 +33,10 @@ class Get(NamedTuple):
     value: bytes | None
     read_at: Timestamp
     flushed_at: Timestamp
-    is_known: bool = False
-    """Answered by what the transaction started from; only its commit proves that."""
+    is_in_memory: bool = False
+    """Answered by a value that the transaction started from, or has kept since it read it; only its commit
+    proves that the value still holds.
+    """
 
 
 class Range(NamedTuple):

@@ -16,8 +16,10 @@ from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv.absences import MakeError
 from tenure.kv.buffer import BufferMark
+from tenure.kv.commit_proof import CommitProof
 from tenure.kv.gaps import Gap
 from tenure.kv.keys import Span
+from tenure.kv.protected_reads import ProtectedRead
 from tenure.kv.reads import Reads, RefreshSpans
 from tenure.kv.scope import ReadAhead, Scope, TransactionState
 from tenure.kv.snapshot import Snapshot
@@ -46,20 +48,22 @@ class TracingTransaction(Transaction):
             parent is not None and self._layers._seen_parent is None,
             self._hub.t,
         )
-        self.record.is_from_known = self._values_ahead is not None
-        self._reads_then: dict[Reads, int] = {}
-        """By mark: how many reads had been recorded."""
+        self.record.is_from_known = self._store.values is not None
+        objects = scope, self._store, self.buffer, self._layers
+        self.proof = TracingProof(*objects, trace=self.trace, record=self.record)
+        self._reads = self.proof.reads
         self._puts_then: dict[BufferMark, tuple[int, int]] = {}
         """By savepoint: how many writes had been recorded, and the step."""
 
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
         began = self.trace.tick()
-        is_known = self._values_ahead is not None and key in self._values_ahead
+        values = self._store.values
+        is_in_memory = (values is not None and key in values) or (not flushed_at and key in self._store.ahead)
         with Refusals(self.trace):
             value = super().get(key, flushed_at=flushed_at)
         if value is None and flushed_at:
             value = self.trace.value_at(key, flushed_at)
-        read = Get(began, self.trace.tick(), key, value, self._store.at or 0, flushed_at, is_known)
+        read = Get(began, self.trace.tick(), key, value, self._store.at or 0, flushed_at, is_in_memory)
         self.record.reads.append(read)
         return value
 
@@ -70,6 +74,15 @@ class TracingTransaction(Transaction):
         if len(self.record.reads) == recorded:  # else it has called `get`
             self._record_gets(began, zip(keys, values, strict=True))
         return values
+
+    def present(self, keys: Sequence[bytes]) -> set[bytes]:
+        began = self.trace.tick()
+        with Refusals(self.trace):
+            found = super().present(keys)
+        at = self._store.at or 0
+        rows = ((key, self.trace.value_at(key, at) or b"no row") for key in keys if key in found)
+        self._record_gets(began, rows)
+        return found
 
     def are_absent(self, keys: Collection[bytes]) -> bool:
         recorded, began = len(self.record.reads), self.trace.tick()
@@ -82,6 +95,13 @@ class TracingTransaction(Transaction):
     def _record_gets(self, began: int, found: Iterable[tuple[bytes, bytes | None]]) -> None:
         step, read_at = self.trace.tick(), self._store.at or 0
         self.record.reads += [Get(began, step, key, value, read_at, ZERO_AT) for key, value in found]
+
+    def rows(self, span: Span, *, limit: int) -> list[tuple[bytes, bytes]]:
+        began = self.trace.tick()
+        with Refusals(self.trace):
+            rows = super().rows(span, limit=limit)
+        self._record_gets(began, rows)
+        return rows
 
     def scan(
         self,
@@ -112,33 +132,6 @@ class TracingTransaction(Transaction):
     def expect_absent(self, key: bytes, make_error: MakeError) -> None:
         super().expect_absent(key, make_error)
         self.record.absent.append(key)
-
-    def mark_reads(self) -> Reads:
-        before = super().mark_reads()
-        self._reads_then[before] = len(self.record.reads)
-        return before
-
-    def forget_reads(self, since: Reads, within: Span | None = None) -> None:
-        super().forget_reads(since, within)
-        reads, first = self.record.reads, self._reads_then[since]
-        former = {read.key for read in reads[:first] if isinstance(read, Get)}
-        reads[first:] = [
-            read
-            for read in reads[first:]
-            if not _is_within(read, within) or (isinstance(read, Get) and read.key in former)
-        ]
-        self.trace.seen["reads forgotten"] += 1
-
-    def relax_reads(self, since: Reads, *, without: bytes | None = None) -> None:
-        former = set(self._reads.present)
-        super().relax_reads(since, without=without)
-        relaxed = self._reads.present.keys() - former
-        # What was in these rows is no longer held to.
-        self.record.reads = [
-            read for read in self.record.reads if not (isinstance(read, Get) and read.key in relaxed)
-        ]
-        self.record.present += sorted(relaxed)
-        self.trace.seen["rows counted on"] += bool(relaxed)
 
     def put(
         self, key: bytes, value: bytes, *, key_stamp: Stamp | None = None, value_stamp: Stamp | None = None
@@ -195,17 +188,6 @@ class TracingTransaction(Transaction):
         self.trace.tick()
         self.trace.seen["refresh succeeded"] += 1
 
-    def _as_proof(self, at: Timestamp, reads: RefreshSpans) -> Commit:
-        proof = super()._as_proof(at, reads)
-        self.trace.sent(proof, self.record)
-        self.trace.seen["reads of a view proved from another time"] += at != self._store.at
-        return proof
-
-    def _as_commit(self) -> Commit:
-        commit = super()._as_commit()
-        self.trace.sent(commit, self.record)
-        return commit
-
     def commit(self, check: Check = unchecked) -> Timestamp:
         self.record.deadline_at, self.record.not_before_at = self.deadline_at, self.not_before_at
         try:
@@ -232,6 +214,57 @@ class TracingTransaction(Transaction):
     def _over(self, state: str, error: BaseException | None) -> None:
         self.record.error = type(error).__name__ if error is not None else ""
         self.trace.ended(self.record, state, read_at=self._store.at or 0)
+
+
+class TracingProof(CommitProof):
+    """Records what is sent, and which reads no longer count."""
+
+    __slots__ = ("_reads_then", "_record", "_trace")
+
+    def __init__(self, *objects: Any, trace: Trace, record: Txn) -> None:
+        super().__init__(*objects)
+        self._trace = trace
+        self._record = record
+        self._reads_then: dict[Reads, int] = {}
+        """By mark: how many reads had been recorded."""
+
+    def mark(self) -> Reads:
+        before = super().mark()
+        self._reads_then[before] = len(self._record.reads)
+        return before
+
+    def forget(self, since: Reads, within: Span | None = None) -> None:
+        super().forget(since, within)
+        reads, first = self._record.reads, self._reads_then[since]
+        former = {read.key for read in reads[:first] if isinstance(read, Get)}
+        reads[first:] = [
+            read
+            for read in reads[first:]
+            if not _is_within(read, within) or (isinstance(read, Get) and read.key in former)
+        ]
+        self._trace.seen["reads forgotten"] += 1
+
+    def relax(self, since: Reads, *, without: bytes | None = None) -> None:
+        former = set(self.reads.present)
+        super().relax(since, without=without)
+        relaxed = self.reads.present.keys() - former
+        # What was in these rows is no longer held to.
+        self._record.reads = [
+            read for read in self._record.reads if not (isinstance(read, Get) and read.key in relaxed)
+        ]
+        self._record.present += sorted(relaxed)
+        self._trace.seen["rows counted on"] += bool(relaxed)
+
+    def as_check(self, at: Timestamp, reads: RefreshSpans) -> Commit:
+        proof = super().as_check(at, reads)
+        self._trace.sent(proof, self._record)
+        self._trace.seen["reads of a view proved from another time"] += at != self._store.at
+        return proof
+
+    def as_commit(self) -> Commit:
+        commit = super().as_commit()
+        self._trace.sent(commit, self._record)
+        return commit
 
 
 class TracingView:
@@ -298,6 +331,7 @@ class TracingSnapshot:
         self._trace = trace
         self._record = record
         self.at = snapshot.at
+        self.id = record.id
 
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
         began = self._trace.tick()
@@ -363,12 +397,20 @@ class TracingStore(Store):
         """`transact`, for functions that know they are recorded."""
         self.transact(run, urgent=urgent)  # type: ignore[arg-type]
 
-    def snapshot_at(self, at: Timestamp | None = None) -> TracingSnapshot:
+    def snapshot_at(
+        self,
+        at: Timestamp | None = None,
+        protected: ProtectedRead | None = None,
+        engine: SimEngine | None = None,
+    ) -> TracingSnapshot:
+        """With an engine, its rows are read there."""
         trace = self.engine.wire.trace
         record = trace.begin(
             self.engine.machine.name, self.keyspace.tenant, None, False, self.engine.wire.hub.t
         )
-        snapshot = self.snapshot(at)
+        snapshot = self.snapshot(at, protected)
+        if engine is not None:
+            snapshot = Snapshot(engine, self.keyspace, snapshot.at, self.bases, protected)
         record.snapshot_at = snapshot.at
         if at is not None:
             record.floor_at = ZERO_AT

@@ -73,7 +73,7 @@ def beat_by_session_alone(self: Liveness, session: NodeSession) -> float:
     finally:
         txn.rollback()
     session.acknowledged(add_seconds(commit_at, ttl_seconds))
-    return self._pause()
+    return self._pause(ttl_seconds)
 
 
 def finalize_at_once(self: Versions, txn: Transaction, version: int) -> None:

@@ -6,6 +6,7 @@ Walk: `mutants.MUTANTS` takes `ALL`; `view_shapes` meets them.
 from typing import Any
 
 from tenure.kv.buffer import Buffer, BufferView
+from tenure.kv.commit_proof import CommitProof
 from tenure.kv.reads import NOTHING_READ, RefreshSpans
 from tenure.kv.transaction import Transaction
 from tenure.kv.view import ReadView
@@ -37,9 +38,9 @@ def back_to_start_starts_over(self: Transaction, savepoint: Any) -> None:
         self._store.at = None
 
 
-def proved_at_the_transaction_s_time(self: Transaction) -> None:
-    if self._reads.apart:
-        self._reads.holding(self.read_at)
+def proved_at_the_transaction_s_time(self: CommitProof) -> None:
+    if self.reads.apart:
+        self.reads.holding(self._store.read_at())
 
 
 def counted_as_the_transaction_s_own(self: RefreshSpans, at: int) -> RefreshSpans:
@@ -83,7 +84,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ),
     (
         "cursor proved at its transaction's own time",
-        ((Transaction, "_check_views", proved_at_the_transaction_s_time),),
+        ((CommitProof, "check_views", proved_at_the_transaction_s_time),),
         "cursors",
     ),
     (

@@ -7,14 +7,14 @@ Walk: `schema_client.SHAPES` has it under its name; `lease_watch` judges what wa
 
 from typing import TYPE_CHECKING
 
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 
 if TYPE_CHECKING:
     from tests.simulation.schema_client import SchemaClient
 
 
 def await_lock(client: "SchemaClient") -> None:
-    def run(use: Use) -> None:
+    def run(use: CatalogUse) -> None:
         table = client.some_table(use)
         if table is None:
             return

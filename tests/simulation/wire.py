@@ -27,21 +27,24 @@ from tenure.base.errors import (
     Unavailable,
 )
 from tenure.base.timestamp import Timestamp, from_micros
-from tenure.storage import sqlite_reads
 from tenure.storage.engine import (
     Commit,
     CommitStatus,
     Group,
     Guard,
     History,
+    MovedHeads,
     Outcome,
+    Portion,
     ReadResult,
     Revisions,
     Scan,
     Spread,
+    WrittenHeads,
 )
-from tenure.storage.sqlite import MEMORY, SqliteEngine
-from tenure.storage.sqlite_section import Execute
+from tenure.storage.sqlite import reads as sqlite_reads
+from tenure.storage.sqlite.head_clock import Execute
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.simulation.hub import EPOCH_MICROS, HostEnv, Hub, Machine
 from tests.simulation.knobs import COMMIT_FAULTS, READ_FAULTS, Knobs
 from tests.simulation.trace import Trace
@@ -239,8 +242,19 @@ class SimEngine:
     def revisions(self, query: Revisions) -> ReadResult:
         return self._read("revisions", self.wire.engine.revisions, query)
 
+    def moved_heads(self, since_at: Timestamp) -> MovedHeads:
+        return self._read("moved_heads", self.wire.engine.moved_heads, since_at)
+
+    def written_heads(self) -> WrittenHeads:
+        return self._read("written_heads", self.wire.engine.written_heads)
+
     def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
         return self._read("spread", self.wire.engine.spread, lo, hi, since_at, every)
+
+    def portions(
+        self, lo: bytes, hi: bytes, since_at: Timestamp, until_at: Timestamp, size_max: int
+    ) -> list[Portion]:
+        return self._read("portions", self.wire.engine.portions, lo, hi, since_at, until_at, size_max)
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
         def checked() -> tuple[Timestamp, Outcome | None]:

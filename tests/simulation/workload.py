@@ -27,7 +27,6 @@ from tests.simulation.tracing import TracingStore, TracingTransaction, TracingWa
 PLAIN, SWEPT, LAKE, STAMPED, BASED = 100, 101, 102, 103, 104
 
 BURSTS = 4
-OPS_PER_BURST = 4
 
 
 class Tables:
@@ -44,6 +43,8 @@ class Tables:
 
 
 class Client:
+    operations_per_burst = 4
+
     def __init__(
         self,
         hub: Hub,
@@ -67,14 +68,18 @@ class Client:
         self.operation = ""
         self.since_t = 0.0
         self._known_at: Timestamp = ZERO_AT
+        self._weights = weights
+        self.arrange(shapes)
+
+    def arrange(self, shapes: "Mapping[str, Callable[[Client], None]]") -> None:
+        """Sets what is drawn from."""
         self._shapes: list[tuple[str, Callable[[Client], None]]] = []
         self._bounds: list[float] = []
-        total = 0.0
+        self._total = 0.0
         for shape, run in shapes.items():
-            total += weights.get(shape, 0.0)
+            self._total += self._weights.get(shape, 0.0)
             self._shapes.append((shape, run))
-            self._bounds.append(total)
-        self._total = total
+            self._bounds.append(self._total)
 
     def run(self) -> None:
         burst_seconds = self.knobs.faults_end / BURSTS
@@ -82,7 +87,7 @@ class Client:
         for burst in range(first, BURSTS):
             starts_at = burst * burst_seconds + self.tape.between(f"{self.name}.start", 0.0, 2.0)
             self.hub.sleep(max(0.0, starts_at - self.hub.t), "rest")
-            for _ in range(OPS_PER_BURST):
+            for _ in range(self.operations_per_burst):
                 if self.hub.t >= self.knobs.faults_end:
                     return
                 self._operate()
@@ -162,8 +167,12 @@ class Client:
 
 
 def watch_forever(hub: Hub, store: TracingStore, name: str, tables: Sequence[int]) -> None:
-    """Follows some tables; after a gap it goes on from its end, as one that has scanned there would."""
-    spans = [Tables(store, 1).spans[table] for table in tables]
+    """Follows some tables."""
+    watch_spans(hub, store, name, [Tables(store, 1).spans[table] for table in tables])
+
+
+def watch_spans(hub: Hub, store: TracingStore, name: str, spans: Sequence[Span]) -> None:
+    """Follows some spans; after a gap it goes on from its end, as one that has scanned there would."""
     trace = store.engine.wire.trace
     while True:
         try:

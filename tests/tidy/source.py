@@ -24,6 +24,12 @@ def product_modules() -> tuple[Module, ...]:
     return tuple(_modules())
 
 
+def product_module(path: str) -> Module:
+    """One of them, parsed by itself."""
+    text = (PACKAGE / path).read_text(encoding="utf-8")
+    return Module(path, text, ast.parse(text, filename=path))
+
+
 @cache
 def nodes(module: Module) -> tuple[ast.AST, ...]:
     """All nodes of a module's tree: several tests look at each of them."""
@@ -59,5 +65,4 @@ def imports(module: Module) -> Iterator[tuple[int, str]]:
 
 def _modules() -> Iterator[Module]:
     for path in sorted(PACKAGE.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        yield Module(path.relative_to(PACKAGE).as_posix(), text, ast.parse(text, filename=str(path)))
+        yield product_module(path.relative_to(PACKAGE).as_posix())

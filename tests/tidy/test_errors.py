@@ -12,7 +12,7 @@ from tests.tidy.source import nodes, product_modules
 
 TREE = "base/errors/"
 STEERING = {
-    "bulk/importing/vectors.py": {"NotSimple"},
+    "bulk/ingest/vectors.py": {"NotSimple"},
     "cluster/jobs/runs.py": {"Lacking", "Stopped"},
     "expr/types/json_faults.py": {"_Fault"},
     "expr/types/time_fields.py": {"BadField", "BadFormat", "BadZoneOffset"},

@@ -8,8 +8,12 @@ from fnmatch import fnmatch
 from tests.tidy.source import ROOT, imports, product_modules
 
 KNOWN_TO = {
-    "apsw": ("storage/sqlite.py", "storage/sqlite_file.py", "storage/sqlite_poller.py"),
-    "cryptography": ("bulk/sealing.py",),
+    "apsw": (
+        "storage/sqlite/sqlite_engine.py",
+        "storage/sqlite/database_file.py",
+        "storage/sqlite/poller.py",
+    ),
+    "cryptography": ("catalog/accounts/sealing.py",),
     "duckdb": ("sql/duck/*.py",),
     "fsspec": ("storage/bucket.py",),
     "google": ("sql/text/parse.py",),  # protobuf, which postgast brings
@@ -22,17 +26,21 @@ KNOWN_TO = {
     "numpy": (
         "bulk/filling/entries.py",
         "bulk/importing/*.py",
+        "bulk/ingest/*.py",
+        "bulk/resetting/sorting.py",
         "sql/duck/*.py",
         "table/*.py",
         "pipeline/reading/*.py",
         "pipeline/writing/*.py",
     ),  # pyarrow's arrays
     "postgast": ("sql/text/parse.py",),
-    "psycopg": ("storage/postgres*.py",),
+    "psycopg": ("storage/postgres/*.py",),
     "py4j": ("pipeline/*.py",),  # how pyspark speaks to Java
     "pyarrow": (
         "bulk/filling/entries.py",
         "bulk/importing/*.py",
+        "bulk/ingest/*.py",
+        "bulk/resetting/sorting.py",
         "pipeline/*.py",
         "sql/duck/*.py",
         "storage/bucket.py",

@@ -11,7 +11,7 @@ from tenure.cluster.jobs.runs import JobKind
 from tenure.cluster.sessions.session_records import ExistingSession, Sessions
 from tenure.kv.store import Store
 from tenure.node import Node, NodeOptions
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tests.pipeline.waiting import await_true
 
 

@@ -49,6 +49,10 @@ class Env(Protocol):
 
     def wall_micros(self) -> int: ...
     def monotonic(self) -> float: ...
+    def thread_seconds(self) -> float:
+        """How long the calling thread has computed: without what it has waited."""
+        ...
+
     def sleep(self, seconds: float) -> None: ...
     def event(self) -> Event: ...
     def lock(self) -> AbstractContextManager[object]: ...
@@ -81,6 +85,7 @@ class SystemEnv:
 
     # Bound directly, without a method around it: every statement reads the clock several times.
     monotonic = staticmethod(time.monotonic)
+    thread_seconds = staticmethod(time.thread_time)
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -110,18 +115,21 @@ class SystemEnv:
 
     def waiting(self, *, holds: bool = False) -> AbstractContextManager[object]:
         place = getattr(self._thread, "place", None)
-        return NO_PLACE if place is None else _away_from(place, at_once=holds)
+        return NO_PLACE if place is None else self._away_from(place, at_once=holds)
 
-
-@contextmanager
-def _away_from(place: Place, *, at_once: bool) -> Iterator[None]:
-    place.leave()
-    try:
-        yield
-    except BaseException:
-        place.come_back(at_once=True)  # the thread has little left to do
-        raise
-    place.come_back(at_once=at_once)
+    @contextmanager
+    def _away_from(self, place: Place, *, at_once: bool) -> Iterator[None]:
+        """Meanwhile the thread has no place, so a wait within this one gives up nothing."""
+        self._thread.place = None
+        place.leave()
+        try:
+            yield
+        except BaseException:
+            at_once = True  # the thread has little left to do
+            raise
+        finally:
+            place.come_back(at_once=at_once)
+            self._thread.place = place
 
 
 class ManualEnv:
@@ -141,6 +149,9 @@ class ManualEnv:
 
     def monotonic(self) -> float:
         return self._monotonic
+
+    def thread_seconds(self) -> float:
+        return 0.0
 
     def advance(self, seconds: float) -> None:
         assert seconds >= 0, "time that is waited for does not go back; jump() moves the wall clock"

@@ -193,6 +193,7 @@ class Account:
             if self.is_closed:
                 return
             self.is_closed = True
+            self._large = None  # they refer to each other
             count, self.held_bytes = self.held_bytes, 0
             above = self.parent
             while above is not None and not above.is_closed:
@@ -288,32 +289,32 @@ class LargeValues:
     def __init__(self, account: Account, lock: AbstractContextManager[object]) -> None:
         self._process = account.process
         self._lock = lock
-        self._made = Holding(account, "large values")
+        self._large_values = Holding(account, "large values")
         self._last_bytes = 0
         self._mark_bytes = 0
 
     @property
     def made_bytes(self) -> int:
-        return self._made.held_bytes
+        return self._large_values.held_bytes
 
     def charge(self, count: int) -> None:
-        if self._made.held_bytes == 0:
+        if self._large_values.held_bytes == 0:
             self._mark_bytes = resident_bytes()
         self._coming(0)  # the value before is made by now, or freed
         try:
-            self._made.hold_bytes(count)
+            self._large_values.hold_bytes(count)
         except OutOfMemory:
             there = max(0, resident_bytes() - self._mark_bytes)
-            if there >= self._made.held_bytes:
+            if there >= self._large_values.held_bytes:
                 raise
-            self._made.replace(there)
-            self._made.hold_bytes(count)
+            self._large_values.replace(there)
+            self._large_values.hold_bytes(count)
         self._coming(count)
 
     def settle(self) -> None:
-        if self._made.held_bytes:
+        if self._large_values.held_bytes:
             self._coming(0)
-            self._made.give_back()
+            self._large_values.give_back()
 
     def _coming(self, count: int) -> None:
         process = self._process

@@ -17,7 +17,7 @@ The loop itself stays with its owner, which knows what an attempt is and what to
 A wait that can be interrupted is the owner's `sleep`: a statement that is canceled during a pause raises from
 it. An owner that waits for an event calls `next_seconds` and waits itself.
 
-Walk: `kv.store`, `kv.commits`, `storage.postgres_listener`, `schema_change.in_transaction` and the SQL
+Walk: `kv.store`, `kv.commits`, `storage.postgres.listener`, `schema_change.in_transaction` and the SQL
 session make a `Retries` each; `base.loops` and `cluster.jobs.attempts` call `grown_seconds`.
 """
 

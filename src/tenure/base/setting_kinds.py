@@ -81,7 +81,10 @@ def parse_duration(text: str) -> float:
             f'"{text}" is not a duration: expected a number and one of {", ".join(_UNIT_MICROS)}'
         )
     unit = "m" if match[2] == "min" else match[2] or "s"
-    return round(float(match[1]) * _UNIT_MICROS[unit]) / 1_000_000
+    micros = float(match[1]) * _UNIT_MICROS[unit]
+    if not math.isfinite(micros):
+        raise ValueError(f'"{text}" is too long for a duration')
+    return round(micros) / 1_000_000
 
 
 def render_duration(seconds: float) -> str:

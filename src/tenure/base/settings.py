@@ -1,166 +1,12 @@
-"""Settings: typed values with names, defaults and limits.
+"""The settings of the cluster: each with its name, default, limits and what it does.
 
-A `Setting[T]` is a definition and at the same time the key to its value, so a type checker knows that
-`settings[MAX_OFFSET]` is a float. A `Settings` is a frozen mapping over a tuple of definitions; it holds what
-differs from the defaults, and a change makes a new one. There is no registry: the caller that makes a
-`Settings` hands the definitions in; `DEFINITIONS` has those of this module.
-
-Text is the form in which settings are stored, set and shown. Durations are seconds, written
-with the greatest unit that leaves a whole number: 40s, 500ms, 5m, 14d; a plain number is seconds.
-
-Invariant (settings-limits): a `Settings` never holds a value outside its setting's limits, regardless of the
-source of the value, and parsing a rendered value gives that value (durations: to the microsecond).
-
-Walk: `composition.cluster_layer` makes one from the command line; parts get it, or only the value they need.
+Walk: parts get a `Settings`, or only the value they need; `cluster.settings` stores values of these.
 """
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Any, Generic, TypeAlias, TypeVar
-
-from tenure.base.errors import InvalidParameter
-from tenure.base.setting_kinds import DURATION, INT, SettingKind
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Setting(Generic[T]):
-    name: str
-    kind: SettingKind[T]
-    default: T
-    description: str
-    lower: T | None = None
-    upper: T | None = None
-    unit: str = ""
-
-    def __post_init__(self) -> None:
-        self.check(self.default)
-
-    def parse(self, text: str) -> T:
-        try:
-            value = self.kind.parse(text)
-        except ValueError as error:
-            raise InvalidParameter(
-                f'setting "{self.name}" takes {self.kind.name}, not "{text}"', hint=self.description
-            ) from error
-        return self.check(value)
-
-    def render(self, value: T) -> str:
-        return self.kind.render(value)
-
-    def check(self, value: T) -> T:
-        """Returns the value, as the setting's own type, if it lies within the limits."""
-        typed = self._typed(value)
-        if self._is_beyond(typed):
-            raise InvalidParameter(
-                f'setting "{self.name}" must be {self.limits()}, not {self._shown(typed)}',
-                hint=self.description,
-            )
-        return typed
-
-    def limits(self) -> str:
-        lower, upper = self._bounds()
-        if lower is not None and upper is not None:
-            return f"between {self._shown(lower)} and {self._shown(upper)}"
-        if lower is not None:
-            return f"at least {self._shown(lower)}"
-        return "finite" if upper is None else f"at most {self._shown(upper)}"
-
-    def _bounds(self) -> tuple[T | None, T | None]:
-        lower = self.kind.lower if self.lower is None else self.lower
-        upper = self.kind.upper if self.upper is None else self.upper
-        return lower, upper
-
-    def _typed(self, value: Any) -> T:
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        if self.kind.python_type is float and is_whole:
-            value = float(value)
-        if type(value) is not self.kind.python_type:
-            raise InvalidParameter(f'setting "{self.name}" takes {self.kind.name}, not {value!r}')
-        typed: T = value
-        return typed
-
-    def _is_beyond(self, value: Any) -> bool:
-        if isinstance(value, float) and not math.isfinite(value):
-            return True
-        lower: Any
-        upper: Any
-        lower, upper = self._bounds()
-        return (lower is not None and value < lower) or (upper is not None and value > upper)
-
-    def _shown(self, value: T) -> str:
-        return f"{self.render(value)} {self.unit}".rstrip()
-
-
-AnySetting: TypeAlias = Setting[Any]
-
-
-class Settings(Mapping[AnySetting, Any]):
-    """The values of a tuple of settings; frozen."""
-
-    __slots__ = ("_by_name", "_changed", "definitions")
-
-    def __init__(
-        self, definitions: Iterable[AnySetting], changed: Mapping[AnySetting, Any] | None = None
-    ) -> None:
-        self.definitions = tuple(definitions)
-        self._by_name = {setting.name: setting for setting in self.definitions}
-        assert len(self._by_name) == len(self.definitions), "two settings have one name"
-        values = changed or {}
-        self._changed = {setting: self.named(setting.name).check(values[setting]) for setting in values}
-
-    @classmethod
-    def parse(cls, definitions: Iterable[AnySetting], texts: Mapping[str, str]) -> "Settings":
-        """Parses name and value pairs as they are stored or written on a command line."""
-        settings = cls(definitions)
-        for name, text in texts.items():
-            settings = settings.with_text(name, text)
-        return settings
-
-    def __getitem__(self, setting: Setting[T]) -> T:
-        """Returns the setting's value; raises KeyError for one that is not among the definitions."""
-        value: T = self._changed.get(setting, setting.default)
-        if self._by_name.get(setting.name) is not setting:
-            raise KeyError(setting.name)
-        return value
-
-    def __iter__(self) -> Iterator[AnySetting]:
-        return iter(self.definitions)
-
-    def __len__(self) -> int:
-        return len(self.definitions)
-
-    def named(self, name: str) -> AnySetting:
-        setting = self._by_name.get(name)
-        if setting is None:
-            close = get_close_matches(name, self._by_name, n=1)
-            hint = f'Perhaps you meant "{close[0]}".' if close else ""
-            raise InvalidParameter(f'setting "{name}" does not exist', hint=hint)
-        return setting
-
-    def with_value(self, setting: Setting[T], value: T) -> "Settings":
-        return Settings(self.definitions, {**self._changed, setting: value})
-
-    def with_text(self, name: str, text: str) -> "Settings":
-        setting = self.named(name)
-        return self.with_value(setting, setting.parse(text))
-
-    def without(self, name: str) -> "Settings":
-        """Puts a setting back to its default."""
-        setting = self.named(name)
-        return Settings(self.definitions, {s: v for s, v in self._changed.items() if s is not setting})
-
-    def text(self, name: str) -> str:
-        setting = self.named(name)
-        return setting.render(self[setting])
-
-    def changed_texts(self) -> dict[str, str]:
-        """Returns the texts from which `parse` makes these settings again."""
-        return {setting.name: setting.render(value) for setting, value in self._changed.items()}
-
+from tenure.base.setting_kinds import BOOL, DURATION, INT
+from tenure.base.setting_values import AnySetting as AnySetting
+from tenure.base.setting_values import Setting as Setting
+from tenure.base.setting_values import Settings as Settings
 
 MAX_OFFSET = Setting(
     name="clock.max_offset",
@@ -212,6 +58,38 @@ WATCH_POLL_INTERVAL = Setting(
     lower=0.01,
     upper=300.0,
     description="How long a watch waits at most before it looks for changes without being notified.",
+)
+
+PROTECTED_RECORDS_MAX = Setting(
+    name="kv.protected_timestamp.max_records",
+    kind=INT,
+    # Each node keeps all of them in memory, and each sweep asks all that cover an index.
+    default=512,
+    lower=1,
+    upper=100_000,
+    unit="records",
+    description="How many protections there may be.",
+)
+
+PROTECTED_SPANS_MAX = Setting(
+    name="kv.protected_timestamp.max_spans",
+    kind=INT,
+    # As for the records. A target is a span or an object: a database, a schema, a table.
+    default=4_096,
+    lower=1,
+    upper=1_000_000,
+    unit="targets",
+    description="How many targets, spans and objects together, all protections may name.",
+)
+
+PROTECTED_REFRESH_INTERVAL = Setting(
+    name="kv.protected_timestamp.refresh_interval",
+    kind=DURATION,
+    # A sweep publishes with the newest state or not at all: an old state delays it, and removes nothing.
+    default=300.0,
+    lower=0.1,
+    upper=3_600.0,
+    description="How long a node waits at most before it asks whether protections have changed.",
 )
 
 LIVENESS_TTL = Setting(
@@ -339,7 +217,8 @@ DUCKDB_MEMORY = Setting(
     lower=64 * 1024 * 1024,
     upper=1 << 40,
     unit="bytes",
-    description="How much memory all analytical queries of a node may take together; read when it starts.",
+    description="How much memory all analytical queries of a node may take together, at most a third of its "
+    "memory, besides a quarter as much for files that they read often; read when it starts.",
 )
 
 COLUMNS_MEMORY = Setting(
@@ -349,7 +228,8 @@ COLUMNS_MEMORY = Setting(
     lower=1024 * 1024,
     upper=1 << 40,
     unit="bytes",
-    description="How much of its tables a node keeps as columns in memory; read when it starts.",
+    description="How much of its tables a node keeps as columns in memory, at most an eighth of its memory; "
+    "read when it starts.",
 )
 
 STATEMENT_TIMEOUT = Setting(
@@ -390,6 +270,13 @@ USER_STATEMENTS_MAX = Setting(
     upper=65_000,
     unit="statements",
     description="How many statements of one user, outside of transactions, may be under way; more queue.",
+)
+
+CROSS_DATABASE_REFERENCES = Setting(
+    name="sql.cross_database_references",
+    kind=BOOL,
+    default=False,
+    description="Whether foreign keys, views, types and defaults may refer to objects of other databases.",
 )
 
 RESULT_BYTES_MAX = Setting(
@@ -450,7 +337,40 @@ LAKE_MEMORY = Setting(
     description="How much of the lake's files a node keeps decoded for lookups by key; read when it starts.",
 )
 
+GC_INTERVAL = Setting(
+    name="gc.interval",
+    kind=DURATION,
+    # What may go is gone two intervals after its ttl. Each time, the history of an index that was written to
+    # is looked at as a whole: with the default ttl of four hours about fifty times before it goes.
+    default=300.0,
+    lower=0.1,
+    upper=7 * 86_400.0,
+    description="How often history that nobody needs any more is removed.",
+)
+
+GC_SYSTEM_TTL = Setting(
+    name="gc.system_ttl",
+    kind=DURATION,
+    default=3_600.0,
+    # A transaction that has read system records, DDL for example, cannot commit after that time.
+    lower=1.0,
+    upper=30 * 86_400.0,
+    description="How long the history of sessions, jobs, leases, locks and manifests is kept.",
+)
+
+CHECKPOINT_FREQUENCY = Setting(
+    name="changefeed.min_checkpoint_frequency",
+    kind=DURATION,
+    default=30.0,
+    lower=0.05,
+    upper=86_400.0,
+    description="How often a changefeed saves how far it has come, if it tells no resolved timestamps.",
+)
+
 DEFINITIONS: tuple[AnySetting, ...] = (
+    CHECKPOINT_FREQUENCY,
+    GC_INTERVAL,
+    GC_SYSTEM_TTL,
     SPARK_MIN_ROWS,
     FLUSH_BYTES,
     CLEAN_AFTER,
@@ -466,6 +386,7 @@ DEFINITIONS: tuple[AnySetting, ...] = (
     USER_CONNECTIONS_MAX,
     USER_STATEMENTS_MAX,
     IDLE_IN_TRANSACTION_TIMEOUT,
+    CROSS_DATABASE_REFERENCES,
     RESULT_BYTES_MAX,
     VERSION,
     MAX_OFFSET,
@@ -473,6 +394,9 @@ DEFINITIONS: tuple[AnySetting, ...] = (
     MAX_ROWS,
     ATTEMPTS,
     WATCH_POLL_INTERVAL,
+    PROTECTED_RECORDS_MAX,
+    PROTECTED_SPANS_MAX,
+    PROTECTED_REFRESH_INTERVAL,
     LIVENESS_TTL,
     LIVENESS_HEARTBEAT,
     JOBS_ADOPT_INTERVAL,

@@ -8,14 +8,15 @@ from typing import NamedTuple
 
 from tenure.base.settings import Settings
 from tenure.catalog.descriptors.catalog_records import Catalog
-from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
 from tenure.cluster.jobs.job_states import GIVEN_UP
 from tenure.cluster.jobs.job_table import Jobs
 from tenure.cluster.jobs.runs import Run
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
-from tenure.pipeline.remote_handles import StoreHandle, TableVersion
+from tenure.pipeline.remote_handles import StoreHandle, TableVersion, version_of
 from tenure.pipeline.tasks import Tasks
+from tenure.retention.job_protections import JobProtections
+from tenure.retention.tracking.tracker import Tracker
 from tenure.storage.files import Files
 from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.manifests import Manifests
@@ -32,6 +33,8 @@ class Lake(NamedTuple):
     bases: LakeBases
     catalog: Catalog
     jobs: Jobs
+    protections: JobProtections
+    tracker: Tracker
     settings: Callable[[], Settings]
     tasks_for: Callable[[Run], Tasks]
     """Returns the tasks of a run: in this process, or on Spark."""
@@ -53,16 +56,6 @@ class Lake(NamedTuple):
         directory = f"{self.place.tenant}/scratch"
         names = [name for name in self.files.names_in(directory) if name.startswith(tuple(former))]
         self.files.delete([f"{directory}/{name}" for name in names])
-
-
-def version_of(table: int, get: Callable[[int], AnyDescriptor | None]) -> TableVersion | None:
-    """A table with the types that it needs; None if it does not exist."""
-    found = get(table)
-    if not isinstance(found, Table):
-        return None
-    used = {column.type.enum for column in found.columns if column.type.enum}
-    enums = [get(id) for id in sorted(used)]
-    return TableVersion(found, tuple(enum for enum in enums if isinstance(enum, EnumType)))
 
 
 def label(run: Run) -> str:

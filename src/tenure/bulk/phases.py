@@ -58,6 +58,11 @@ class Phases:
         """Where the tasks run."""
         return self._tasks.engine
 
+    @property
+    def task_bytes(self) -> int:
+        """The memory that a task may take."""
+        return self._tasks.task_bytes
+
     def do(self, kernel: Kernel[A, B], tasks: Sequence[A], part: Part, what: str = "") -> list[B]:
         """The result of each task."""
         start, end = part

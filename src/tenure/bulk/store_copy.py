@@ -36,7 +36,7 @@ from tenure.kv.transaction import Transaction
 from tenure.storage.addresses import POSTGRES_PREFIXES, SQLITE_PREFIX, open_engine, redacted
 from tenure.storage.engine import StoreOrigin
 from tenure.storage.files import Files, open_files
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tenure.table.lake.identity import id_file, lake_ids
 from tenure.table.lake.manifests import File, Manifest, Manifests
 from tenure.table.lake.opening import open_lake, use_lake
@@ -81,15 +81,15 @@ def copy_store(source: str, lake: str, target: str, target_lake: str, env: Env) 
         opened = _open(undo, source, open_files(lake), env)
         open_lake(opened.store, opened.files, opened.jobs, opened.engine.origin())
         os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
-        made = _Copy(opened, path, open_files(target_lake), env)
-        made.refuse_taken()
+        copy = _Copy(opened, path, open_files(target_lake), env)
+        copy.refuse_taken()
         with ExitStack() as unless_done:
-            unless_done.callback(made.remove)
-            made.copy()
-            made.identify()
-            made.publish()
+            unless_done.callback(copy.remove)
+            copy.copy()
+            copy.identify()
+            copy.publish()
             unless_done.pop_all()
-        return CopiedStore(target, made.files.address, len(made.copied), sum(made.copied.values()))
+        return CopiedStore(target, copy.files.address, len(copy.copied), sum(copy.copied.values()))
 
 
 def _path_of(address: str) -> str:

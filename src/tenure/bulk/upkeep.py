@@ -1,7 +1,8 @@
 """The lake's upkeep, in small steps: every node does it, and none has to.
 
     flush     indexes that have grown by enough get a flush, if they have more than `lake.flush_bytes`
-    clean     revisions that were flushed `lake.clean_after` ago leave the store
+    clean     revisions that were flushed `lake.clean_after` ago leave the store, but for those that an old
+              transaction may have to see at its commit (`retention.long_reads`)
     drop      files that manifests have not named for `lake.file_grace` are deleted
     strays    so are files that no manifest names, and whose job has ended: they cannot be published any more
 
@@ -31,6 +32,7 @@ from tenure.catalog.descriptors.definitions import Table, is_dropped
 from tenure.kv.keys import USER_TABLES
 from tenure.kv.thresholds import cleaned_mark
 from tenure.kv.transaction import Transaction
+from tenure.retention.long_reads import cleaning_limit
 from tenure.storage.locations import Locations
 from tenure.table.lake.manifests import Manifest
 from tenure.table.lake.opening import job_of
@@ -141,11 +143,20 @@ class Upkeep:
             mark_at = cleaned_mark(txn, self._store.keyspace, self._head(manifest))
             if mark_at > manifest.flushed_at:
                 raise RetryError("there is a newer base, which this node is about to hear of")
+            upto_at = min(upto_at, self._limit(txn, manifest.table))
             clean_some(txn, self._store.keyspace, manifest, max(upto_at, mark_at), limit=CLEAN_ROWS)
             txn.commit()
             return txn.removed
         finally:
             txn.rollback()
+
+    def _limit(self, txn: Transaction, table: int) -> Timestamp:
+        """Up to where open transactions let revisions go; it commits only while they are protected as now."""
+        state = self._lake.tracker.state
+        if self._lake.tracker.version(txn) != state.version:
+            self._lake.tracker.refresh_now()
+            raise RetryError("the protections have changed")
+        return cleaning_limit(state, table)
 
     def _head(self, manifest: Manifest) -> bytes:
         return self._store.keyspace.head(manifest.table, manifest.index)

@@ -3,6 +3,7 @@
     t          the first schema of the search path that has it
     x.t        schema x of the current database, if and only if its map has x; else database x
     d.s.t      database, schema, name
+    pg_temp.t  a temporary object of the session; these come first in the search path, unless it names pg_temp
 
 "$user" in the search path stands for the user's own schema; schemas that do not exist are skipped. The
 database's map, as of the lease, says where a schema is: so `x.t` means one thing in one transaction, also
@@ -29,12 +30,15 @@ from tenure.catalog.descriptors.definitions import (
     NameKey,
     Schema,
     SchemaEntry,
+    is_dropped,
 )
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 
 USER = "$user"
+PG_TEMP = "pg_temp"
+"""What a session calls the schema of its temporary objects."""
 
 
 class CatalogReader(Protocol):
@@ -53,6 +57,13 @@ class Path(NamedTuple):
     database: int
     schemas: tuple[str, ...] = (USER, PUBLIC_SCHEMA)
     user: str = ""
+    temporary: int = 0
+    """The schema of the session's temporary objects, once it has had any."""
+
+    def searched(self) -> list[str]:
+        """The names in search order: temporary objects first, unless the path says where they come."""
+        found = self.names()
+        return found if not self.temporary or PG_TEMP in found else [PG_TEMP, *found]
 
     def names(self) -> list[str]:
         named = [self.user if each == USER else each for each in self.schemas]
@@ -60,7 +71,7 @@ class Path(NamedTuple):
 
 
 def resolve(
-    use: Use, catalog: Catalog, name: Sequence[str], path: Path, *, renew: Callable[[], None]
+    use: CatalogUse, catalog: Catalog, name: Sequence[str], path: Path, *, renew: Callable[[], None]
 ) -> AnyDescriptor | None:
     """The object that a name means to a transaction; None if it does not exist at its `read_at`."""
     found = find(use, name, path)
@@ -70,42 +81,50 @@ def resolve(
     return found
 
 
-def find(known: CatalogReader, name: Sequence[str], path: Path) -> AnyDescriptor | None:
+def find(catalog: CatalogReader, name: Sequence[str], path: Path) -> AnyDescriptor | None:
     """The object that a name of one, two or three parts means; None if there is none."""
-    for schema in schemas_of(known, name[:-1], path):
-        id = known.id_at(NameKey(schema.database, schema.id, name[-1]))
-        found = None if id is None else known.descriptor(id)
-        if found is not None and found.state is not DescriptorState.DROPPED:
+    for schema in schemas_of(catalog, name[:-1], path):
+        id = catalog.id_at(NameKey(schema.database, schema.id, name[-1]))
+        found = None if id is None else catalog.descriptor(id)
+        if found is not None and not is_dropped(found):
             return found
     return None
 
 
-def schemas_of(known: CatalogReader, qualifier: Sequence[str], path: Path) -> list[Schema]:
+def schemas_of(catalog: CatalogReader, qualifier: Sequence[str], path: Path) -> list[Schema]:
     """The schemas that a qualifier means, in search order."""
     if not qualifier:
-        found = [_schema(known, path.database, each) for each in path.names()]
+        found = [schema_at(catalog, path, each) for each in path.searched()]
         return [each for each in found if each is not None]
     if len(qualifier) == 1:
-        own = _schema(known, path.database, qualifier[0])
-        if own is not None:
-            return [own]
+        own = schema_at(catalog, path, qualifier[0])
+        if own is not None or qualifier[0] == PG_TEMP:
+            return [] if own is None else [own]
         database, schema = qualifier[0], PUBLIC_SCHEMA
     else:
         database, schema = qualifier
-    id = known.id_at(NameKey(0, 0, database))
-    other = None if id is None else _schema(known, id, schema)
+    id = catalog.id_at(NameKey(0, 0, database))
+    other = None if id is None else schema_at(catalog, path, schema, database=id)
     return [] if other is None else [other]
 
 
-def _schema(known: CatalogReader, database: int, name: str) -> Schema | None:
-    """A schema by the map of its database, which is pinned first."""
-    holder = known.descriptor(database)
-    if not isinstance(holder, Database) or holder.state is DescriptorState.DROPPED:
+def schema_at(catalog: CatalogReader, path: Path, name: str, *, database: int | None = None) -> Schema | None:
+    """A schema by the map of its database, which is pinned first; the path's database if none is named.
+
+    That of temporary objects is found by either of its names.
+    """
+    holder_id = path.database if database is None else database
+    if path.temporary:
+        temporary = catalog.descriptor(path.temporary)
+        if isinstance(temporary, Schema) and name in (PG_TEMP, temporary.name):
+            return temporary if temporary.database == holder_id else None
+    holder = catalog.descriptor(holder_id)
+    if not isinstance(holder, Database) or is_dropped(holder):
         return None
-    entry = known.schema_entry(database, name)
+    entry = catalog.schema_entry(holder_id, name)
     if entry is None or entry.state is not DescriptorState.PUBLIC:
         return None
-    schema = known.descriptor(entry.id)
+    schema = catalog.descriptor(entry.id)
     return schema if isinstance(schema, Schema) else None
 
 

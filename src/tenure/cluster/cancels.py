@@ -6,6 +6,8 @@ statement sees it in its watch, acts on it and deletes it. Only a digest of the 
 
     process 2: request(pid, secret) ─► record (pid, digest) ─► process 1: follow ─► deliver, delete
 
+Users with the right to it cancel statements and end sessions of others the same way, without a secret.
+
 Requests are few: each process writes so many a second at most, and only for existing instances.
 
 Walk: `front` hands `Cancels.request` to the door, which calls it in a thread; `composition.door_layer` runs
@@ -27,6 +29,9 @@ from tenure.storage.engine import Revision
 PIDS = 1 << 16
 """How many pids an instance has: the upper part of a pid names it."""
 
+INSTANCES = 1 << 15
+"""The rest of a signed int4. Instances whose ids differ by a multiple of it share their pids."""
+
 REQUESTS_PER_SECOND = 20
 """The sender has not logged in, so requests must not cost much."""
 
@@ -34,9 +39,22 @@ FOLLOW_SECONDS = 1.0
 SPACING_SECONDS = 0.02
 
 
+CANCEL, TERMINATE = b"cancel", b"terminate"
+"""In place of a digest, which is longer: by somebody whose right to it was checked."""
+
+
 class Cancel(Record, frozen=True):
     pid: int
     digest: bytes
+
+
+def first_pid(instance: int) -> int:
+    """The pids of an instance are the `PIDS` from here on."""
+    return instance % INSTANCES * PIDS
+
+
+def has_pid(instance: int, pid: int) -> bool:
+    return pid - pid % PIDS == first_pid(instance)
 
 
 def digest_of(secret: bytes) -> bytes:
@@ -66,9 +84,18 @@ class Cancels:
         if self._is_allowed():
             self._store.transact(lambda txn: self._put(txn, Cancel(pid, digest_of(secret))))
 
+    def signal(self, pid: int, what: bytes) -> None:
+        """Cancels a statement of any process (`CANCEL`) or ends its session (`TERMINATE`); the caller has
+        checked that the user may.
+        """
+        self._store.transact(lambda txn: self._put(txn, Cancel(pid, what)))
+
     def _put(self, txn: Transaction, cancel: Cancel) -> None:
-        if self._sessions.instances.get(txn, cancel.pid // PIDS) is not None:
+        if self._is_served(txn, cancel.pid):
             self._records.put(txn, cancel)
+
+    def _is_served(self, txn: Transaction, pid: int) -> bool:
+        return any(has_pid(each.id, pid) for each in self._sessions.instances.scan(txn))
 
     def _is_allowed(self) -> bool:
         with self._lock:
@@ -103,10 +130,9 @@ class Cancels:
         """
         mine = []
         for each in list(self._records.scan(txn)):
-            instance = each.pid // PIDS
-            if instance == self._instance():
+            if has_pid(self._instance(), each.pid):
                 mine.append(each)
-            elif self._sessions.instances.get(txn, instance) is not None:
+            elif self._is_served(txn, each.pid):
                 continue
             self._records.delete(txn, each.pid, each.digest)
         return mine

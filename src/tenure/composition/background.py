@@ -13,6 +13,7 @@ from tenure.composition.job_layer import JobLayer
 from tenure.composition.node_start import NodeStart
 from tenure.composition.storage_layer import StorageLayer
 from tenure.composition.table_layer import TableLayer
+from tenure.retention.sweeping.schedule import SweepSchedule
 
 DRAIN_SECONDS = 30.0
 """How long a drain waits for jobs that do not stop; then the session goes, and their fence with it."""
@@ -34,10 +35,13 @@ def start_loops(
         loop("deaths", cluster.deaths.follow, interrupt=cluster.deaths.wake),
         loop("neighbours", neighbours.follow, interrupt=neighbours.wake),
         loop("holds", holds.follow, interrupt=holds.wake),
-        loop("reaper", lambda: _reap(cluster, catalog, is_version_one=is_version_one)),
-        loop("job retention", jobs.retention.step),
+        loop("reaper", lambda: _reap(cluster, catalog, tables, is_version_one=is_version_one)),
+        loop("job retention", jobs.job_retention.step),
         loop("memory", cluster.memory.step),
     )
+    temporary = loop("temporary rows", tables.temporary_rows.step)
+    tables.temporary_rows.on_discarded = temporary.wake
+    lifecycle.run(temporary)
     catalog.leases.renew()
     lifecycle.run(loop("leases", catalog.leases.step, interrupt=catalog.leases.wake))
     if not is_version_one:
@@ -45,6 +49,7 @@ def start_loops(
     # Drained in reverse: the other nodes are told, no more jobs are adopted, the runs end.
     lifecycle.on_stop(lambda: _drain_jobs(jobs.runner))
     lifecycle.run(loop("jobs", jobs.runner.step, interrupt=jobs.runner.wake))
+    lifecycle.run(loop("gc", SweepSchedule(jobs.sweeps, cluster.older.is_finalized).step))
     if tables.lake is not None:
         lifecycle.run(loop("lake", Upkeep(tables.lake, storage.locations).step))
     lifecycle.on_stop_close("instance", cluster.liveness.drain)
@@ -53,13 +58,14 @@ def start_loops(
         lifecycle.run(loop("workers", jobs.starter.step))
 
 
-def _reap(cluster: ClusterLayer, catalog: CatalogLayer, *, is_version_one: bool) -> None:
+def _reap(cluster: ClusterLayer, catalog: CatalogLayer, tables: TableLayer, *, is_version_one: bool) -> None:
     """Deletes the records of dead nodes."""
     if not is_version_one:
-        cluster.deaths.reap()
+        cluster.deaths.reap(cluster.liveness.session_id())
         cluster.older.reap()
         for table in catalog.lease_tables():
             table.sweep()
+        tables.temporary_rows.sweep()
     catalog.lease_waits.tidy()
     cluster.lock_waits.tidy()
 

@@ -5,9 +5,9 @@ Walk: `node.py` calls `open_door` last, if the node serves SQL; this makes the `
 
 from collections.abc import Callable
 
-from tenure.bulk.exporting.kind import SQL
 from tenure.cluster.cancels import Cancels
 from tenure.cluster.inquiries import Ask, Inquiries
+from tenure.cluster.jobs.runs import SQL
 from tenure.composition.cluster_layer import ClusterLayer
 from tenure.composition.node_start import NodeStart
 from tenure.front import Front, Listen
@@ -20,10 +20,10 @@ def open_door(
     listen: Listen,
     services: Services,
     cluster: ClusterLayer,
-    view: Callable[[Ask], NodeView],
+    view: Callable[[Ask, Callable[[int, bytes], None]], NodeView],
 ) -> Front:
-    """Serves SQL; `view` makes the system tables' view of the node, given the function that asks other
-    nodes.
+    """Serves SQL; `view` makes the system tables' view of the node, given the functions that ask other nodes
+    and end what runs there.
     """
     lifecycle, store = start.lifecycle, services.store
     cancels = Cancels(store, cluster.sessions, cluster.instance)
@@ -31,9 +31,8 @@ def open_door(
     inquiries = Inquiries(store, cluster.sessions, cluster.session_id, needs=SQL)
     lifecycle.on_stop(inquiries.close)
     instance, announce = cluster.liveness.last_instance, cluster.liveness.announce
-    front = Front(
-        services, view(inquiries.ask), listen, cancels, inquiries, instance=instance, announce=announce
-    )
+    shown = view(inquiries.ask, cancels.signal)
+    front = Front(services, shown, listen, cancels, inquiries, instance=instance, announce=announce)
     lifecycle.on_stop_close("door", front.stop)
     duck = services.duck
     assert duck is not None

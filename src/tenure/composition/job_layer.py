@@ -13,16 +13,25 @@ from tenure.bulk.filling.job import SparkIndexFill
 from tenure.bulk.importing.job import import_kind
 from tenure.bulk.importing.records import KIND as IMPORT
 from tenure.bulk.lakes import Lake
+from tenure.bulk.resetting.job import reset_kind
+from tenure.bulk.resetting.records import KIND as RESET
+from tenure.changefeed.job import KIND as CHANGEFEED
+from tenure.changefeed.job import FeedServices, changefeed_kind
+from tenure.changefeed.table_stream import FeedSources
 from tenure.cluster.jobs.job_retention import JobRetention
 from tenure.cluster.jobs.runner import JobRunner
 from tenure.cluster.jobs.runs import JobKind
 from tenure.composition.catalog_layer import CatalogLayer
 from tenure.composition.cluster_layer import ClusterLayer
 from tenure.composition.node_start import NodeStart
+from tenure.composition.protection_layer import ProtectionLayer
 from tenure.composition.storage_layer import StorageLayer
+from tenure.composition.sweep_layer import build_sweeps
 from tenure.composition.table_layer import TableLayer
 from tenure.front import Front
 from tenure.pipeline.starter import WorkerStarter
+from tenure.retention.sweeping import job as gc
+from tenure.retention.sweeping.services import SweepServices
 from tenure.schema_change.changer import SchemaChanger
 from tenure.schema_change.in_transaction import JobReservations
 from tenure.schema_change.job import KIND as SCHEMA_CHANGE
@@ -35,9 +44,11 @@ from tenure.storage.locations import Locations
 class JobLayer(NamedTuple):
     changer: SchemaChanger
     runner: JobRunner
-    retention: JobRetention
+    job_retention: JobRetention
     starter: WorkerStarter | None
     """Starts processes that have Spark, whenever a job waits for one."""
+    sweeps: SweepServices
+    feeds: FeedServices
 
 
 def build_jobs(
@@ -45,6 +56,7 @@ def build_jobs(
     storage: StorageLayer,
     cluster: ClusterLayer,
     catalog: CatalogLayer,
+    protections: ProtectionLayer,
     tables: TableLayer,
     front: Callable[[], Front | None],
 ) -> JobLayer:
@@ -62,9 +74,16 @@ def build_jobs(
             reserve=lambda job: runner.reserve(job),
             unreserve=lambda job: runner.unreserve(job),
         ),
+        reading=protections.long_reads.reading,
     )
     fill = None if tables.lake is None else SparkIndexFill(tables.lake, tables.layouts, tables.context)
-    kinds = {SCHEMA_CHANGE: schema_change_kind(changer.walk, fill)}
+    sweeps = build_sweeps(store, cluster, catalog, protections, tables)
+    feeds = _feeds(storage, cluster, catalog, protections, tables)
+    kinds = {
+        SCHEMA_CHANGE: schema_change_kind(changer.walk, fill),
+        gc.KIND: gc.gc_kind(sweeps),
+        CHANGEFEED: changefeed_kind(feeds),
+    }
     if tables.lake is not None:
         kinds |= _lake_kinds(tables.lake, storage.locations, catalog, front)
     kinds |= start.options.kinds
@@ -74,7 +93,19 @@ def build_jobs(
     starter = None
     if start.options.start_worker is not None:
         starter = WorkerStarter(store, cluster.sessions, session, runner.lacks, start.options.start_worker)
-    return JobLayer(changer, runner, JobRetention(store, cluster.jobs, settings), starter)
+    return JobLayer(changer, runner, JobRetention(store, cluster.jobs, settings), starter, sweeps, feeds)
+
+
+def _feeds(
+    storage: StorageLayer,
+    cluster: ClusterLayer,
+    catalog: CatalogLayer,
+    protections: ProtectionLayer,
+    tables: TableLayer,
+) -> FeedServices:
+    files = None if tables.lake is None else tables.lake.bases.checked
+    sources = FeedSources(storage.store, catalog.catalog, files)
+    return FeedServices(sources, cluster.jobs, protections.of_jobs, storage.locations)
 
 
 def _lake_kinds(
@@ -85,4 +116,5 @@ def _lake_kinds(
         flush.KIND: flush.flush_kind(lake),
         exporting.KIND: exporting.export_kind(lake, locations, run_query),
         IMPORT: import_kind(lake, catalog.publisher, locations),
+        RESET: reset_kind(lake, catalog.publisher),
     }

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tenure.base.settings import DEFINITIONS, Settings
-from tenure.bulk.exporting.kind import SQL
-from tenure.cluster.jobs.runs import JobKind
+from tenure.cluster.jobs.runs import SQL, JobKind
 from tenure.cluster.sessions.versions import OLDEST, PROGRAM
 from tenure.front import Listen
 from tenure.pipeline.starter import Process

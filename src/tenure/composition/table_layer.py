@@ -9,19 +9,23 @@ from uuid import UUID
 
 from tenure.base.env import Env
 from tenure.base.errors import CorruptData
+from tenure.base.node_memory import NodeMemory
 from tenure.base.settings import LAKE_MEMORY
+from tenure.base.task_memory import TaskMemory
 from tenure.bulk.lakes import Lake
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.cluster.jobs.runs import Run
 from tenure.composition.cluster_layer import ClusterLayer
 from tenure.composition.node_start import NodeStart
+from tenure.composition.protection_layer import ProtectionLayer
 from tenure.composition.storage_layer import StorageLayer
 from tenure.expr.functions.function import Context
 from tenure.kv.store import Store
 from tenure.pipeline.remote_handles import StoreHandle
 from tenure.pipeline.tasks import SPARK, ProcessTasks, Tasks
 from tenure.storage.files import open_files
+from tenure.table.arrow_pool import release_arrow
 from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.manifests import Manifests
 from tenure.table.lake.opening import open_lake
@@ -29,6 +33,7 @@ from tenure.table.lake.publishing import Merges
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
 from tenure.table.sequences import Sequences, SessionSequences
+from tenure.table.temporary_rows import TemporaryRows
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ class TableLayer:
     layouts: Layouts
     sequences: Sequences
     rowids: RowIds
+    temporary_rows: TemporaryRows
     tasks: "TaskPlaces"
     lake: Lake | None
 
@@ -60,23 +66,37 @@ class TableLayer:
 
 
 def build_tables(
-    start: NodeStart, storage: StorageLayer, cluster: ClusterLayer, catalog: Catalog
+    start: NodeStart,
+    storage: StorageLayer,
+    cluster: ClusterLayer,
+    catalog: Catalog,
+    protections: ProtectionLayer,
 ) -> TableLayer:
-    store, tasks = storage.store, TaskPlaces(start)
+    store, tasks = storage.store, TaskPlaces(start, cluster.memory)
+    lake = None
+    if start.options.lake:
+        lake = _open_lake(start, storage, cluster, catalog, protections, tasks)
+    sequences = Sequences(store, store.keyspace)
     return TableLayer(
         start.env,
         store,
         catalog,
         Layouts(store.keyspace),
-        Sequences(store, store.keyspace),
+        sequences,
         RowIds(start.env, store.clock, cluster.instance),
+        TemporaryRows(store, sequences, cluster.deaths),
         tasks,
-        _open_lake(start, storage, cluster, catalog, tasks) if start.options.lake else None,
+        lake,
     )
 
 
 def _open_lake(
-    start: NodeStart, storage: StorageLayer, cluster: ClusterLayer, catalog: Catalog, tasks: "TaskPlaces"
+    start: NodeStart,
+    storage: StorageLayer,
+    cluster: ClusterLayer,
+    catalog: Catalog,
+    protections: ProtectionLayer,
+    tasks: "TaskPlaces",
 ) -> Lake:
     options, lifecycle = start.options, start.lifecycle
     store, jobs = storage.store, cluster.jobs
@@ -97,6 +117,8 @@ def _open_lake(
         bases,
         catalog,
         jobs,
+        protections.of_jobs,
+        protections.tracker,
         cluster.settings.current,
         tasks.tasks_for,
     )
@@ -105,9 +127,9 @@ def _open_lake(
 class TaskPlaces:
     """Chooses where the tasks of a job's run are executed: in this process, or on Spark."""
 
-    def __init__(self, start: NodeStart) -> None:
+    def __init__(self, start: NodeStart, memory: NodeMemory) -> None:
         self._spark = start.options.spark
-        self.process = ProcessTasks(start.env)
+        self.process = ProcessTasks(start.env, TaskMemory(start.env, memory, (release_arrow,)))
 
     def tasks_for(self, run: Run) -> Tasks:
         if SPARK not in run.needs:

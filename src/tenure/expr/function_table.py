@@ -20,6 +20,7 @@ from tenure.expr.functions import (
     json_changes,
     json_functions,
     math_functions,
+    privilege_functions,
     sequence_functions,
     session_functions,
     text_coding,
@@ -58,6 +59,7 @@ FUNCTIONS: tuple[Function, ...] = (
     *session_functions.functions(),
     *catalog_functions.functions(),
     *callback_functions.functions(),
+    *privilege_functions.functions(),
 )
 
 _BY_ID = {each.id: each for each in FUNCTIONS}

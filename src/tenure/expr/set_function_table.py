@@ -22,19 +22,20 @@ from tenure.expr.functions.time_arithmetic import add_interval, add_interval_in
 from tenure.expr.patterns import regex_functions
 from tenure.expr.tree.overload_resolution import choose, type_named
 from tenure.expr.types.arrays import flatten
+from tenure.expr.types.catalog_types import VECTORS
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.interval import Interval
 from tenure.expr.types.numbers import fits
 
 
-def resolve_set(name: str, given: Sequence[Type]) -> tuple[SetFunction, tuple[Type, ...]]:
+def resolve_set(name: str, argument_types: Sequence[Type]) -> tuple[SetFunction, tuple[Type, ...]]:
     """Returns the overload and the types its arguments have to be cast to."""
-    return choose(name, _BY_NAME.get(name, []), given)
+    return choose(name, _BY_NAME.get(name, []), argument_types)
 
 
-def column_types(function: SetFunction, given: Sequence[Type]) -> tuple[Type, ...]:
+def column_types(function: SetFunction, argument_types: Sequence[Type]) -> tuple[Type, ...]:
     """The types of the columns, for arguments of these types."""
-    return tuple(type_named(family, function, given) for _, family in function.results)
+    return tuple(type_named(family, function, argument_types) for _, family in function.results)
 
 
 def is_set_function(name: str) -> bool:
@@ -46,10 +47,16 @@ def _functions() -> Iterator[SetFunction]:
     yield one_column("unnest", "anyarray -> anyelement", flatten)
     yield one_column("generate_subscripts", "anyarray, int4 -> int4", _subscripts)
     yield one_column("generate_subscripts", "anyarray, int4, bool -> int4", _subscripts)
+    for vector in VECTORS:
+        yield one_column("generate_subscripts", f"{vector}, int4 -> int4", _places)
     numbered = (("x", "anyelement"), ("n", "int4"))
     yield SetFunction(
         "_pg_expandarray", ("anyarray",), numbered, lambda array: zip(flatten(array), count(1), strict=False)
     )
+    extension = (("name", "name"), ("default_version", "text"), ("comment", "text"))
+    yield SetFunction("pg_available_extensions", (), extension, lambda: ())
+    # No table is a partition here.
+    yield one_column("pg_partition_ancestors", "regclass -> regclass", lambda table: ())
     for arguments in (("text", "text"), ("text", "text", "text")):
         yield SetFunction(
             "string_to_table", arguments, (("string_to_table", "text"),), _string_rows, is_strict=False
@@ -61,8 +68,13 @@ def _subscripts(array: Datum, dimension: int, is_reverse: bool = False) -> Seque
     return places[::-1] if is_reverse else places
 
 
-def _string_rows(*given: str | None) -> Iterator[tuple[str | None]]:
-    return ((each,) for each in split(*given) or ())
+def _places(vector: Datum, dimension: int) -> Sequence[int]:
+    """The subscripts of a vector begin at 0."""
+    return range(length_of(vector, dimension) or 0)
+
+
+def _string_rows(*texts: str | None) -> Iterator[tuple[str | None]]:
+    return ((each,) for each in split(*texts) or ())
 
 
 # generate_series

@@ -44,6 +44,8 @@ class Absences:
             return ()
         keys = [key for key in self.errors if key in written]
         guard = self._keyspace.point_guard
+        if len(keys) == 1:  # an INSERT of one row
+            return guard(keys[0]).cleaned_first, keys[0]
         return tuple(dict.fromkeys([*(guard(key).cleaned_first for key in keys), *keys]))
 
     def failure(self, outcome: Outcome) -> TenureError:

@@ -46,6 +46,10 @@ class Base(Protocol):
         """The values of those keys that have a row; each row group of a file is read once."""
         ...
 
+    def present(self, keys: Sequence[bytes], at: Timestamp) -> set[bytes]:
+        """Those of the keys that have a row; no values are made."""
+        ...
+
     def page(self, span: Span, at: Timestamp, limit: int, *, reverse: bool) -> list[Row]:
         """The first rows of a span, or the last ones: fewer than `limit` only if there are no more."""
         ...
@@ -126,15 +130,51 @@ def get_many(
     accept: Accept,
 ) -> dict[bytes, bytes | None]:
     """As `get`, for several keys: those of one head together."""
+    values: dict[bytes, bytes | None] = {}
+    for head, batch in _batches(keys):
+        values |= with_base(bases, head, partial(_get_batch, engine, keyspace, batch, at, accept))
+    return values
+
+
+def present(
+    engine: Engine,
+    keyspace: Keyspace,
+    bases: Bases,
+    keys: Iterable[bytes],
+    at: Callable[[], Timestamp | None],
+    accept: Accept,
+) -> set[bytes]:
+    """Those of several keys that have a row."""
+    found: set[bytes] = set()
+    for head, batch in _batches(keys):
+        found |= with_base(bases, head, partial(_present_of, engine, keyspace, batch, at, accept))
+    return found
+
+
+def _batches(keys: Iterable[bytes]) -> Iterator[tuple[bytes, list[bytes]]]:
+    """Keys of one head, with the head: no more than are read by one call."""
     by_head: dict[bytes, list[bytes]] = {}
     for key in keys:
         by_head.setdefault(key[:HEAD_BYTES], []).append(key)
-    values: dict[bytes, bytes | None] = {}
     for head, wanted in by_head.items():
         for first in range(0, len(wanted), KEYS_AT_ONCE):
-            batch = wanted[first : first + KEYS_AT_ONCE]
-            values |= with_base(bases, head, partial(_get_batch, engine, keyspace, batch, at, accept))
-    return values
+            yield head, wanted[first : first + KEYS_AT_ONCE]
+
+
+def _present_of(
+    engine: Engine,
+    keyspace: Keyspace,
+    keys: Sequence[bytes],
+    at: Callable[[], Timestamp | None],
+    accept: Accept,
+    base: Base | None,
+) -> set[bytes]:
+    found = engine.get_many(keys, keyspace.point_guard(keys[0]), at())
+    read_at = accept(found, ZERO_AT if base is None else base.flushed_at)
+    newer = {key: value for key, written_at, value in found.revisions if written_at > found.cleaned_at}
+    rows = {key for key, value in newer.items() if value is not None}
+    missing = [key for key in keys if key not in newer]
+    return rows if base is None or not missing else rows | base.present(missing, read_at)
 
 
 def _get_batch(

@@ -22,7 +22,7 @@ Walk: `kv.transaction` keeps one per transaction; `kv.view` reads a `BufferView`
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, KeysView, Sequence
 from typing import NamedTuple
 from weakref import ref
 
@@ -32,6 +32,9 @@ from tenure.storage.engine import Removal, Write
 
 ENTRY_BYTES = 300
 """The memory of a write besides its key and value: objects, and its dictionary slots."""
+
+KEYS_FEW = 16
+"""Up to so many keys are put in their order one by one."""
 
 GROWTH_BYTES = 256 * 1024
 """The growth after which the memory account is told again."""
@@ -102,7 +105,8 @@ class Buffer:
     def write_all(self, writes: Sequence[Write]) -> None:
         """As `write` of one after the other; keys that it has not written before cost less together."""
         fresh = {write.key: write for write in writes}
-        size = self._bytes + sum(map(_size, writes))
+        values = [write.value for write in writes]
+        size = self._bytes + sum(map(len, fresh)) + sum(map(len, filter(None, values)))
         rows = len(self.writes) + len(fresh)
         if (
             self._newest_view is not None
@@ -117,8 +121,8 @@ class Buffer:
         undo_bytes = (_kept_size(None) if self._undo else 0) * len(fresh)
         if size + ENTRY_BYTES * rows + undo_bytes + self._undo_bytes + self._noted_bytes > self._told_bytes:
             self._tell_growth(size + ENTRY_BYTES * rows + undo_bytes)
-        for key in fresh if self._undo else ():
-            self._keep(key, None)
+        if self._undo:
+            self._keep_absent(fresh.keys())
         self._add_order(sorted(fresh))
         self.writes.update(fresh)
         self._bytes = size
@@ -126,6 +130,10 @@ class Buffer:
     def _add_order(self, keys: list[bytes]) -> None:
         if not self._order or (keys and keys[0] > self._order[-1]):
             self._order += keys
+            return
+        if len(keys) > KEYS_FEW:
+            self._order += keys
+            self._order.sort()  # two sorted runs: one pass
             return
         for key in keys:
             insort(self._order, key)
@@ -142,6 +150,18 @@ class Buffer:
         if key not in layer:
             layer[key] = former
             self._undo_bytes += _kept_size(former)
+
+    def _keep_absent(self, keys: KeysView[bytes]) -> None:
+        """Keeps for all these keys that they were not written before."""
+        layer = self._undo[-1]
+        fresh = keys - layer.keys()
+        layer.update(dict.fromkeys(fresh))
+        self._undo_bytes += _kept_size(None) * len(fresh)
+
+    @property
+    def rows_max(self) -> int:
+        """The most different keys that it can hold."""
+        return self._limits.rows_max
 
     def check_rows(self, rows: int) -> None:
         """Raises CommitTooLarge (54000) if it can never hold so many different keys."""
@@ -176,6 +196,11 @@ class Buffer:
         """The writes of a span that can be read back: all but those whose key is not known yet."""
         writes = (self.writes[key] for key in _between(self._order, span))
         return {write.key: write.value for write in writes if write.key_stamp is None}
+
+    def keys_within(self, span: Span) -> list[bytes]:
+        """The keys of these writes, sorted."""
+        writes = self.writes
+        return [key for key in _between(self._order, span) if writes[key].key_stamp is None]
 
     def view(self) -> "BufferView":
         """The current writes; later changes do not affect it."""

@@ -64,13 +64,11 @@ from tenure.base.errors import (
 from tenure.base.interruptible import Check, current_check, patient, unchecked
 from tenure.base.retries import UNLIMITED, Pauses, Retries
 from tenure.base.timestamp import Timestamp, to_text
+from tenure.kv import commit_groups
 from tenure.storage.engine import Commit, CommitStatus, Engine, Group, Outcome
 
 CLEANUP_SECONDS = 0.5
 """How long a commit without a check of its own goes on after its thread was told to stop."""
-
-GROUP_MAX = 128
-"""Commits per group: beyond this, PostgreSQL's rate no longer grows but latency does."""
 
 GATHER_PART = 0.5
 GATHER_SECONDS_MAX = 0.005
@@ -293,7 +291,7 @@ class Committer:
 
     def _next_group(self) -> "list[_Waiter | _SubmittedCommit]":
         with self._lock:
-            return [self._queue.popleft() for _ in range(min(GROUP_MAX, len(self._queue)))]
+            return [self._queue.popleft() for _ in range(commit_groups.group_size(self._queue))]
 
     def _conclude(self, group: "list[_Waiter | _SubmittedCommit]", send: Callable[[], list[Outcome]]) -> None:
         """Tells each member its outcome, and hands on; unless the leader has left."""
@@ -326,7 +324,7 @@ class Committer:
 
     def _hand_on(self, released: int = 0) -> None:
         with self._lock:
-            self._expected = min(GROUP_MAX, released + len(self._queue))
+            self._expected = min(commit_groups.GROUP_MAX, released + len(self._queue))
             if self._queue:
                 self._queue[0].call()
             else:

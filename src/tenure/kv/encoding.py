@@ -116,10 +116,10 @@ _Decoder: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 
 
 def _take(data: bytes, position: int, size: int) -> bytes:
-    taken = data[position : position + size]
-    if len(taken) != size:
+    piece = data[position : position + size]
+    if len(piece) != size:
         raise CorruptData("key: the data ends inside an element")
-    return taken
+    return piece
 
 
 def _constant(value: bool | None) -> _Decoder:

@@ -29,7 +29,7 @@
     20          the protections' meta record            nothing
     21          zones                                   descriptor, index
     22          node sessions: lanes of the dead        instance, epoch
-    23          users                                   name
+    23          users of stores from before roles       name
     24          row locks                               name of the row, instance, epoch, ticket
     25          values of sequences                     descriptor
     26          advisory locks                          name of the lock, instance, epoch, ticket
@@ -39,6 +39,21 @@
     30          the lake's files that were dropped      name
     31          merges under way                        table, index
     32          which lake is the store's               nothing
+    33          locks of tables                         name of the lock, instance, epoch, ticket
+    34          inquiries of nodes                      instance, epoch, number
+    35          replies to inquiries                    instance, epoch, number, replier, part
+    36          protections                             id
+    37          sweeps                                  the ten bytes of the head they are for
+    38          named snapshots                         name
+    39          the sweep that the schedule has started nothing
+    40          protections of jobs                     id of the job
+    49          temporary objects                       instance, epoch, id
+    50          roles                                   name
+    51          memberships of roles                    role, member, grantor
+    52          privileges on objects                   descriptor, column
+    53          default privileges                      role, schema, kind
+    54          what refers to a role                   role, kind, descriptor, column
+    55          verifiers of passwords                  role
     .. 99       system records, as later layers add them
     100 ..      tables of users
 
@@ -90,6 +105,18 @@ STORE_LAKE = 32
 TABLE_LOCKS = 33
 INQUIRIES = 34
 REPLIES = 35
+PROTECTIONS = 36
+SWEEPS = 37
+SNAPSHOTS = 38
+SWEEP_ROUND = 39
+JOB_PROTECTIONS = 40
+TEMPORARY_OBJECTS = 49
+ROLES = 50
+MEMBERSHIPS = 51
+PRIVILEGES = 52
+DEFAULT_PRIVILEGES = 53
+ROLE_OBJECTS = 54
+PASSWORDS = 55
 USER_TABLES = 100
 
 PRIMARY = 1
@@ -173,6 +200,13 @@ class Keyspace:
 
     def cleaned_key(self, head: bytes) -> bytes:
         return self._cleaned_head + head
+
+    def marked_heads(self, keys: Iterable[bytes]) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+        """The indexes whose cleaned marks have one of these keys, and those whose thresholds do."""
+        marks = [key for key in keys if key.startswith((self._threshold_head, self._cleaned_head))]
+        cleaned = [key[HEAD_BYTES:] for key in marks if key.startswith(self._cleaned_head)]
+        thresholds = [key[HEAD_BYTES:] for key in marks if key.startswith(self._threshold_head)]
+        return tuple(cleaned), tuple(thresholds)
 
     def point_guard(self, key: bytes) -> Guard:
         """The location of the marks of one key's index; cached, because every read needs it."""

@@ -19,12 +19,13 @@ from tenure.storage.engine import Write
 
 
 class Layers:
-    __slots__ = ("_buffer", "_parent", "_seen_parent", "_writes", "child_commits")
+    __slots__ = ("_buffer", "_parent", "_seen_parent", "_writes", "child_commits", "has_parent")
 
     def __init__(self, buffer: Buffer, parent: Optional["Layers"], committed_only: bool) -> None:
         self._buffer = buffer
         self._writes = buffer.writes
         self._parent = parent
+        self.has_parent = parent is not None
         self._seen_parent = None if committed_only else parent
         self.child_commits: ChildCommits | None = None
         """The commits of children; None for most transactions."""

@@ -11,16 +11,20 @@ proved from their own time on, when the transaction's time moves and when it com
 
 A statement that reads again may forget its own reads, never those of views.
 
-Walk: `kv.transaction` and `kv.view` note every read here; a commit or a refresh carries them all.
+Walk: `kv.commit_proof` keeps one; its transaction and `kv.view` record every read there, for the commit.
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp
 from tenure.kv.keys import Keyspace, Span, disjoint
-from tenure.storage.engine import Guard
+from tenure.storage.engine import Guard, heads_of
+
+POINTS_FEW = 16
+"""Up to so many keys, their heads are taken one by one."""
 
 
 class Reads(NamedTuple):
@@ -41,6 +45,9 @@ class Proof(NamedTuple):
     points: tuple[bytes, ...]
     spans: tuple[Span, ...]
     guards: tuple[Guard, ...]
+
+
+NOTHING_TO_PROVE = Proof((), (), ())
 
 
 class RefreshSpans:
@@ -126,23 +133,22 @@ class RefreshSpans:
             together.points = self.points | apart.points
             together.spans = self.spans + apart.spans
             return together.proof()
-        if not self.spans:
-            guard = self._keyspace.point_guard
-            return Proof(
-                tuple(sorted(self.points)), (), tuple(dict.fromkeys([guard(key) for key in self.points]))
-            )
-        spans = disjoint(self.spans)
-        starts = [lo for lo, _ in spans]
-        points = tuple(key for key in sorted(self.points) if not _covers(spans, starts, key))
-        guards: dict[Guard, None] = {self._keyspace.point_guard(key): None for key in points}
+        if not self.points and not self.spans:
+            return NOTHING_TO_PROVE
+        spans = disjoint(self.spans) if self.spans else ()
+        points = _outside(spans, sorted(self.points))
+        keys = points if len(points) <= POINTS_FEW else heads_of(points)
+        guards: dict[Guard, None] = dict.fromkeys(map(self._keyspace.point_guard, keys))
         guards |= {self._keyspace.guard(span): None for span in spans}
-        return Proof(points, spans, tuple(guards))
+        return Proof(tuple(points), spans, tuple(guards))
+
+
+def _outside(spans: Sequence[Span], points: list[bytes]) -> list[bytes]:
+    """Those of sorted keys that lie in none of the spans; the list is changed."""
+    for span in spans:
+        del points[bisect_left(points, span.lo) : bisect_left(points, span.hi)]
+    return points
 
 
 def _is_in(span: Span, within: Span) -> bool:
     return within.lo <= span.lo and span.hi <= within.hi
-
-
-def _covers(spans: tuple[Span, ...], starts: list[bytes], key: bytes) -> bool:
-    position = bisect_left(starts, key + b"\0") - 1
-    return position >= 0 and key < spans[position].hi

@@ -71,6 +71,8 @@ class Records(Generic[R]):
         self._kind = kind
         self._name = getattr(kind, "__name__", str(kind))  # a union of kinds has no name of its own
         self._key = tuple(key)
+        self._head = keyspace.head(table)
+        self._has_times = any(name.endswith("_at") for name in key)
         self._format = format
         self._upgrades = dict(upgrades or {})
         self._encode = msgspec.msgpack.Encoder().encode
@@ -116,10 +118,10 @@ class Records(Generic[R]):
 
     def key(self, *values: KeyValue) -> bytes:
         assert len(values) == len(self._key), f"{self._name} is kept under {self._key}"
-        return self._keyspace.key(self._table, self._columns(values))
+        return self._head + encode(self._columns(values))
 
     def key_of(self, record: R) -> bytes:
-        return self.key(*(getattr(record, name) for name in self._key))
+        return self.key(*[getattr(record, name) for name in self._key])
 
     def span(self, *prefix: KeyValue) -> Span:
         return self._keyspace.prefix_span(self._table, self._columns(prefix))
@@ -147,7 +149,9 @@ class Records(Generic[R]):
             fields = self._upgrades[number](fields)
         return msgspec.convert(fields, self._kind)
 
-    def _columns(self, values: Sequence[KeyValue]) -> list[KeyValue]:
+    def _columns(self, values: Sequence[KeyValue]) -> Sequence[KeyValue]:
+        if not self._has_times:
+            return values
         return [
             At(value) if name.endswith("_at") and isinstance(value, int) else value
             for name, value in zip(self._key, values, strict=False)

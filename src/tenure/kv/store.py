@@ -24,12 +24,13 @@ from tenure.kv.bases import NO_BASES, Bases
 from tenure.kv.buffer import CommitLimits
 from tenure.kv.commits import Committer
 from tenure.kv.keys import Keyspace, Span
+from tenure.kv.protected_reads import ProtectedRead
 from tenure.kv.scope import ReadAhead, Scope, TransactionState
 from tenure.kv.snapshot import Snapshot, judge
 from tenure.kv.transaction import Transaction
 from tenure.kv.volume import Volume
 from tenure.kv.watch import Watch
-from tenure.storage.engine import Engine, History, ReadResult, Revision
+from tenure.storage.engine import Commit, Engine, History, ReadResult, Revision
 
 DEFAULT_TENANT = 1
 
@@ -120,8 +121,8 @@ class Store:
             read_ahead = None
             retries.pause()
 
-    def snapshot(self, at: Timestamp | None = None) -> Snapshot:
-        """Reads as of `at`, or as of now.
+    def snapshot(self, at: Timestamp | None = None, protected: ProtectedRead | None = None) -> Snapshot:
+        """Reads as of `at`, or as of now; below the threshold in the name of a protection of `at`.
 
         A read above the store clock would let a slow node commit below it; so the store clock is
         pushed there first, which the engine refuses for a time that has not come yet.
@@ -134,7 +135,7 @@ class Store:
         elif at > clock_at:
             clock_at = self.engine.push_clock(at)
         self.clock.observe(clock_at)
-        return Snapshot(self.engine, self.keyspace, at, self.bases)
+        return Snapshot(self.engine, self.keyspace, at, self.bases, protected)
 
     def look(self, key: bytes) -> ReadResult | None:
         """Reads one key as of now, with the time of the read; None if only a transaction can tell.
@@ -146,6 +147,12 @@ class Store:
             return None
         self.clock.observe(found.clock_at)
         return found
+
+    def has_changed(self, span: Span, since_at: Timestamp) -> bool:
+        """Whether a span may have a revision that is newer than a time: by now, and in one look."""
+        assert self.keyspace.owns_span(span), "a span of another tenant"
+        _, changed = self.engine.check(Commit(since_at, spans=(span,), guards=(self.keyspace.guard(span),)))
+        return changed is not None
 
     def history(
         self, span: Span, *, since_at: Timestamp, until_at: Timestamp | None = None, limit: int | None = None

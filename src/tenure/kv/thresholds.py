@@ -19,7 +19,7 @@ from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Removal, Removes
 
 
-def threshold(txn: Transaction, keyspace: Keyspace, head: bytes) -> Timestamp:
+def threshold(txn: Transaction | Snapshot, keyspace: Keyspace, head: bytes) -> Timestamp:
     return _read(txn, keyspace.threshold_key(head))
 
 

@@ -29,8 +29,10 @@ proves it. A **view** keeps the transaction's state of one moment readable while
 Going back to a **savepoint** undoes buffered writes. Reads since then still count: a reader may have decided
 by them before it undid its writes.
 
-Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit` -> `kv.commits`; or `submit` and
-`finish` -> `kv.submission`.
+What it reads is proved by its `proof` (`kv.commit_proof`); what it writes is in its `buffer` (`kv.buffer`).
+
+Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit` -> `CommitProof.as_commit` -> `kv.commits`; or
+`submit` and `finish` -> `kv.submission`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -38,25 +40,24 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from tenure.base.errors import RetryError, TenureError
 from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import ZERO_AT, Timestamp
-from tenure.kv.absences import Absences, MakeError
+from tenure.kv.absences import MakeError
 from tenure.kv.buffer import Buffer, BufferMark
-from tenure.kv.commits import Committer, failure
+from tenure.kv.commit_proof import CommitProof
+from tenure.kv.commits import Committer
 from tenure.kv.keys import Span
 from tenure.kv.layers import Layers
-from tenure.kv.reads import Reads, RefreshSpans
+from tenure.kv.protected_reads import ProtectedRead
 from tenure.kv.scope import ReadAhead, Scope, TransactionState, values_at
 from tenure.kv.store_reads import MovingReads
 from tenure.kv.submission import Submission
 from tenure.kv.view import ReadView
 from tenure.storage.engine import (
-    HEAD_BYTES,
-    Commit,
+    EVERY_HEAD,
     CommitStatus,
     Outcome,
     Removal,
     Stamp,
     Write,
-    mistimed,
 )
 
 
@@ -71,27 +72,26 @@ class Transaction:
         read_ahead: ReadAhead | None = None,
     ) -> None:
         self._scope = scope
-        self._engine, self._keyspace = scope.engine, scope.keyspace
+        self._keyspace = scope.keyspace
         self._committer = committer
         self._parent = parent
         self._children: list[Transaction] = []
-        self._store = MovingReads(scope, None if read_ahead is None else read_ahead.at)
-        self._values_ahead = None if read_ahead is None else dict(read_ahead.values)
-        """If it started from values read ahead: those, and its reads by key since."""
-        self._reads = RefreshSpans(self._keyspace)
-        self._absences: Absences | None = None
-        self._buffer = buffer = Buffer(scope.limits)
+        self._store = store = MovingReads(scope, read_ahead)
+        self.buffer = buffer = Buffer(scope.limits)
         self._writes = buffer.writes
         above = None if parent is None else parent._layers
         self._layers: Layers = Layers(buffer, above, committed_only)
+        self.proof = proof = CommitProof(scope, store, buffer, self._layers)
+        self._reads = proof.reads
         self._submission: Submission | None = None
+        self._first_view_at: Timestamp | None = None
         self.state = TransactionState.OPEN
         self.commit_at: Timestamp | None = None
         """Set by a commit that wrote something."""
-        self.removed = 0
-        """How many revisions its removals deleted: fewer than their limits means that none are left."""
-        self.deadline_at: Timestamp | None = None
-        self.not_before_at: Timestamp | None = None
+        self.removed, self.removed_up_to = 0, b""
+        """How many revisions its removals deleted, and where its limit cut them (`Outcome.last`)."""
+        self.removed_each: tuple[int, ...] = ()
+        """How many each of its removals deleted, in their order, up to the one that was cut."""
 
     @property
     def read_at(self) -> Timestamp:
@@ -100,6 +100,34 @@ class Transaction:
     @property
     def has_read(self) -> bool:
         return self._store.at is not None
+
+    @property
+    def earliest_at(self) -> Timestamp | None:
+        """The earliest time that it, or a view of it, reads at; None: it has read nothing yet."""
+        at = self._store.at
+        return at if self._first_view_at is None or at is None else min(at, self._first_view_at)
+
+    def allow(self, protected: ProtectedRead) -> None:
+        """Lets it read on below the threshold, as long as the protection is there."""
+        self._store.protected.append(protected)
+
+    @property
+    def deadline_at(self) -> Timestamp | None:
+        """The commit timestamp must lie before it."""
+        return self.proof.deadline_at
+
+    @deadline_at.setter
+    def deadline_at(self, at: Timestamp | None) -> None:
+        self.proof.deadline_at = at
+
+    @property
+    def not_before_at(self) -> Timestamp | None:
+        """The commit timestamp must lie after it."""
+        return self.proof.not_before_at
+
+    @not_before_at.setter
+    def not_before_at(self, at: Timestamp | None) -> None:
+        self.proof.not_before_at = at
 
     def on_read(self, check: Callable[[], None]) -> None:
         """Sets a function that is called when `read_at` was set or moved; it raises if that is too late to
@@ -121,12 +149,12 @@ class Transaction:
             child_commit = self._layers.child_commits.get(key, self._store.at)
             if child_commit is not None:
                 return child_commit.value
-        if self._values_ahead is not None and key in self._values_ahead:
-            return self._values_ahead[key]
-        value = self._store.get(key, flushed_at)
-        if self._values_ahead is not None:
-            self._values_ahead[key] = value
-        return value
+        values = self._store.values
+        if values is None:
+            return self._store.get(key, flushed_at)
+        if key not in values:
+            values[key] = self._store.get(key, flushed_at)
+        return values[key]
 
     def read_ahead(self, keys: Iterable[bytes]) -> None:
         """Reads in one call the keys that `get` is about to read one by one."""
@@ -135,16 +163,29 @@ class Transaction:
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """As `get` of each key; they are read together."""
-        if not self._is_alone or not self._writes.keys().isdisjoint(keys):
+        if not self.proof.is_of_store_alone or not self._writes.keys().isdisjoint(keys):
             self.read_ahead(keys)
             return [self.get(key) for key in keys]
         assert self.state is TransactionState.OPEN, "the transaction is over"
         self._reads.points.update(dict.fromkeys(keys))
         return self._store.get_many(keys)
 
+    def present(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Those of some keys that are known to have a row after one look; only they count as read.
+
+        It reads the others ahead where it has written, or sees, more than the store: `get` tells then.
+        """
+        if not self.proof.is_of_store_alone or not self._writes.keys().isdisjoint(keys):
+            self.read_ahead(keys)
+            return set()
+        assert self.state is TransactionState.OPEN, "the transaction is over"
+        found = self._store.present(keys)
+        self._reads.points.update(dict.fromkeys([key for key in keys if key in found]))
+        return found
+
     def are_absent(self, keys: Collection[bytes]) -> bool:
         """Whether none of some keys of one index has a row; they count as read."""
-        if keys and self._is_alone and self._writes.keys().isdisjoint(keys):
+        if keys and self.proof.is_of_store_alone and self._writes.keys().isdisjoint(keys):
             assert self.state is TransactionState.OPEN, "the transaction is over"
             # Mostly nothing lies between them at all, which one look tells.
             if self._store.is_empty(Span(min(keys), max(keys) + b"\0")):
@@ -169,6 +210,13 @@ class Transaction:
         count = self._reads.spans.append
         return self._store.scan(span, limit, reverse, flushed_at, self._laid_over, count)
 
+    def rows(self, span: Span, *, limit: int) -> list[tuple[bytes, bytes]]:
+        """The first rows of a span. They count as read one by one: others may come between them."""
+        assert self.state is TransactionState.OPEN, "the transaction is over"
+        rows = self._store.rows(span, limit, self._laid_over)
+        self._reads.points.update(dict.fromkeys([key for key, _ in rows]))
+        return rows
+
     def read_span(self, span: Span, *, flushed_at: Timestamp = ZERO_AT) -> dict[bytes, bytes | None]:
         """Counts a span as read, for a caller that has its rows as of `read_at` already; the marks are
         checked.
@@ -185,61 +233,19 @@ class Transaction:
 
         Where only a read can tell, it reads at once, and raises here.
         """
-        if self._is_alone and key not in self._writes and self._scope.bases.of(key[:HEAD_BYTES]) is None:
-            if self._absences is None:
-                self._absences = Absences(self._keyspace)
-            self._absences.expect(key, make_error)
-        elif self.get(key) is not None:
+        if not self.proof.expect_absent(key, make_error) and self.get(key) is not None:
             raise make_error()
-
-    @property
-    def _is_alone(self) -> bool:
-        return self._parent is None and self._values_ahead is None and self._layers.child_commits is None
-
-    def check_absent(self) -> None:
-        """Reads the keys required to be absent now: a caller that is about to fail reports an earlier error
-        first.
-        """
-        for key, make_error in self._absences.errors.items() if self._absences is not None else ():
-            if self._store.get_stored(key, ZERO_AT) is not None:
-                raise make_error()
-
-    def mark_reads(self) -> Reads:
-        """Marks the reads so far, for `forget_reads`."""
-        return self._reads.mark()
-
-    def forget_reads(self, since: Reads, within: Span | None = None) -> None:
-        """For a statement that reads again because its rows have changed, or that accepts any rows of a
-        span.
-        """
-        self._reads.forget(since, within)
-
-    @property
-    def counts_on_rows(self) -> bool:
-        """Whether there are rows of which only the presence counts."""
-        return bool(self._reads.present)
-
-    def relax_reads(self, since: Reads, *, without: bytes | None = None) -> None:
-        """Of the rows read by key since then, only the presence counts; `without` is a key that had no
-        row.
-        """
-        read_at = self._store.at
-        if self._parent is None and self._values_ahead is None and read_at is not None:
-            self._reads.relax(since, read_at, without)
 
     def view(self) -> ReadView:
         """The transaction's current state, for a cursor that reads on while it writes; its reads count."""
-        assert self._parent is None and self._values_ahead is None, (
+        assert self._parent is None and self._store.values is None, (
             "a view is of a transaction that SQL runs in"
         )
-        writes, child_commits = self._buffer.view(), self._layers.copy_child_commits()
+        if self._first_view_at is None:
+            self._first_view_at = self.read_at
+        writes, child_commits = self.buffer.view(), self._layers.copy_child_commits()
         state = self._scope, self.read_at, writes, child_commits, self._reads
-        return ReadView(*state, lambda: self.state is TransactionState.OPEN)
-
-    @property
-    def has_one_time(self) -> bool:
-        """Whether all reads are proved to hold at `read_at`; else the commit has to prove it."""
-        return not self._reads.apart or not self._reads.older(self._store.at)
+        return ReadView(*state, lambda: self.state is TransactionState.OPEN, self._store.protected)
 
     def _laid_over(self, span: Span) -> dict[bytes, bytes | None]:
         return self._layers.within(span, self._store.at)
@@ -254,14 +260,16 @@ class Transaction:
 
     def put_all(self, entries: Iterable[tuple[bytes, bytes]]) -> None:
         """As `put` of each key and value, without stamps."""
-        writes = [Write(key, value) for key, value in entries]
+        make = tuple.__new__  # half the cost of calling Write
+        writes = [make(Write, (key, value, None, None)) for key, value in entries]
         if self._parent is not None:
             for write in writes:
                 self._write(write)
             return
         assert self.state is TransactionState.OPEN, "the transaction is over"
-        assert all(self._keyspace.owns(write.key) for write in writes), "a key of another tenant"
-        self._buffer.write_all(writes)
+        ends = (min(writes), max(writes)) if writes else ()  # all keys lie between these
+        assert all(self._keyspace.owns(write.key) for write in ends), "a key of another tenant"
+        self.buffer.write_all(writes)
 
     def delete(self, key: bytes) -> None:
         self._write(Write(key, None))
@@ -270,7 +278,15 @@ class Transaction:
         """Removes revisions from the store for good, with the commit: for sweeps and cleaning only."""
         assert self.state is TransactionState.OPEN, "the transaction is over"
         assert self._keyspace.owns_span(Span(removal.lo, removal.hi)), "a span of another tenant"
-        self._buffer.removals.append(removal)
+        self.buffer.removals.append(removal)
+
+    def start_head_clock(self) -> None:
+        """From the commit on, every process that writes to the store keeps the head clock."""
+        self.proof.moves = (EVERY_HEAD,)
+
+    def forget_heads(self, heads: Iterable[bytes]) -> None:
+        """Lets indexes leave the head clock with the commit: they have no rows, and nobody writes to them."""
+        self.proof.forgotten += tuple(heads)
 
     def _write(self, write: Write) -> None:
         assert self.state is TransactionState.OPEN, "the transaction is over"
@@ -278,34 +294,26 @@ class Transaction:
         assert self._parent is None or not self._layers.parent_has_written(write.key), (
             "a child may not write a key that its parent has written"
         )
-        self._buffer.write(write)
+        self.buffer.write(write)
 
     @property
     def has_writes(self) -> bool:
-        return bool(self._writes or self._buffer.removals)
-
-    def account_to(self, on_growth: Callable[[int], None] | None) -> None:
-        """Sets a function that is told how many bytes it is about to hold; it raises if they are too many."""
-        self._buffer.account_to(on_growth)
-
-    def check_rows(self, rows: int) -> None:
-        """Raises CommitTooLarge (54000) if it can never hold so many different keys."""
-        self._buffer.check_rows(rows)
+        return bool(self._writes or self.buffer.removals)
 
     def forget_writes(self, span: Span) -> None:
         """Removes the writes of a span as if they had never happened; `back_to` an earlier savepoint still
         works.
         """
-        self._buffer.forget(span)
+        self.buffer.forget(span)
 
     def written(self, span: Span) -> list[bytes]:
         """The keys of a span that this transaction itself has written or deleted."""
-        return list(self._buffer.within(span))
+        return self.buffer.keys_within(span)
 
     def mark(self) -> BufferMark:
         """Marks this point of the transaction, for `back_to`."""
         assert self.state is TransactionState.OPEN, "the transaction is over"
-        return self._buffer.mark()
+        return self.buffer.mark()
 
     def back_to(self, savepoint: BufferMark | None) -> None:
         """Undoes the writes since the savepoint; reads, and commits of children, stay.
@@ -313,12 +321,12 @@ class Transaction:
         The savepoint stays too; those marked after it are gone. None is the start of the transaction.
         """
         assert self.state is TransactionState.OPEN, "the transaction is over"
-        self._buffer.back_to(savepoint)
+        self.buffer.back_to(savepoint)
 
     def release(self, savepoint: BufferMark | None) -> None:
         """Removes a savepoint and those after it, and keeps the writes since."""
         assert self.state is TransactionState.OPEN, "the transaction is over"
-        self._buffer.release(savepoint)
+        self.buffer.release(savepoint)
 
     # ── children ───────────────────────────────────────────────────────────────────────────────
 
@@ -332,11 +340,10 @@ class Transaction:
         self.state = state
         # These callbacks refer to users of the transaction, which refer to it: breaking the reference cycle
         # here spares a garbage collection.
-        self._store.on_move = None
-        self._absences = self._submission = None
-        if self._values_ahead is None or state is TransactionState.ENDED:
+        self._store.on_move = self._submission = self.proof.absences = None
+        if self._store.values is None or state is TransactionState.ENDED:
             # Its users may refer to it for long: a session does until its client begins something new.
-            self._buffer.clear()
+            self.buffer.clear()
             self._reads.clear()
             self._store.ahead.clear()
         if self._parent is not None:
@@ -348,27 +355,14 @@ class Transaction:
     def refresh(self) -> None:
         """Moves `read_at` up to the store clock if all reads still hold; else raises RetryError."""
         assert self.state is TransactionState.OPEN, "the transaction is over"
-        if self._reads.is_empty and self._is_alone:
+        if self._reads.is_empty and self.proof.is_of_store_alone:
             self._store.at = None  # the next read brings the time: that spares a round trip
             self._store.ahead.clear()
             return
-        self._check_views()
-        clock_at, failed = self._engine.check(self._as_commit())
-        if failed is not None:
-            raise failure(failed)
-        self._reads.holding(clock_at)
-        self._values_ahead = None  # values that were not used are not proved
+        clock_at = self.proof.check_now()
+        self._store.values = None  # values that were not used are not proved
         self._store.ahead.keep_only(self._reads.points if self._layers.child_commits is None else ())
         self._store.move(clock_at)
-
-    def _check_views(self) -> None:
-        """Raises if reads of views at earlier times no longer hold; else they hold at `read_at`."""
-        if self._reads.apart and not self.has_one_time:
-            for at, reads in self._reads.apart.items():
-                _, failed = self._engine.check(self._as_proof(at, reads))
-                if failed is not None:
-                    raise failure(failed)
-            self._reads.holding(self.read_at)
 
     def commit(self, check: Check = unchecked) -> Timestamp:
         """Returns the commit timestamp; for a transaction that only read, a time at which all its reads hold.
@@ -379,8 +373,10 @@ class Transaction:
         self._check_may_commit()
         try:
             self._settle_reads()
-            commit = self._committer.commit
-            outcome = commit(self._as_commit(), check) if self.has_writes else self._prove_reads()
+            if self.has_writes:
+                outcome = self._committer.commit(self.proof.as_commit(), check)
+            else:
+                outcome = self.proof.outcome()
         except BaseException:
             self._end(TransactionState.ENDED)
             raise
@@ -399,9 +395,9 @@ class Transaction:
             self._settle_reads()
             if self.has_writes:
                 self.state, self._submission = TransactionState.SUBMITTED, submission
-                submission.send(self._committer, self._as_commit())
+                submission.send(self._committer, self.proof.as_commit())
                 return
-            outcome = self._prove_reads()
+            outcome = self.proof.outcome()
         except BaseException:
             self._end(TransactionState.ENDED)
             raise
@@ -433,22 +429,22 @@ class Transaction:
         )
 
     def _settle_reads(self) -> None:
-        self._check_views()
-        if self._reads.present:
-            again = [key for key in self._reads.settle(self.read_at) if key not in self._writes]
+        again = self.proof.settle()
+        if again:
             self.read_ahead(again)
             if any(self.get(key) is None for key in again):
                 raise RetryError("a row that was counted on is gone")
 
     def _take_in(self, outcome: Outcome) -> Timestamp:
         if outcome.status is not CommitStatus.COMMITTED:
-            error = failure(outcome) if self._absences is None else self._absences.failure(outcome)
+            error = self.proof.failure(outcome)
             self._end(TransactionState.ENDED)
             raise error
         if self.has_writes:
             self.commit_at = outcome.at
             self._scope.volume.add(self._writes.values())
-            self.removed = outcome.removed
+            self.removed, self.removed_up_to = outcome.removed, outcome.last
+            self.removed_each = outcome.counts or (outcome.removed,) if self.buffer.removals else ()
         if self._writes and self._parent is not None:
             self._layers.land(outcome.at)
         self._end(TransactionState.COMMITTED)
@@ -456,9 +452,10 @@ class Transaction:
 
     def values_at_commit(self) -> ReadAhead | None:
         """The values as of its commit that it read and wrote by key, if it started from values read ahead."""
-        if self._values_ahead is None or self.commit_at is None or self._layers.child_commits is not None:
+        values = self._store.values
+        if values is None or self.commit_at is None or self._layers.child_commits is not None:
             return None  # a value read ahead may have been overwritten by a child
-        read = {key: value for key, value in self._values_ahead.items() if key in self._reads.points}
+        read = {key: value for key, value in values.items() if key in self._reads.points}
         return ReadAhead(self.commit_at, read | values_at(self._writes.values(), self.commit_at))
 
     def rollback(self) -> None:
@@ -467,33 +464,3 @@ class Transaction:
             for child in tuple(self._children):
                 child.rollback()
             self._end(TransactionState.ENDED)
-
-    def _prove_reads(self) -> Outcome:
-        """The outcome of a transaction that writes nothing."""
-        at = self.read_at if self._store.at is None else self._store.at
-        # With children's commits over it, it read no state that ever existed; from values read ahead, an old
-        # one.
-        if self._layers.child_commits is not None or self._values_ahead is not None:
-            at, failed = self._engine.check(self._as_commit())
-            if failed is not None:
-                return failed
-            self._scope.clock.observe(at)
-        return mistimed(self.deadline_at, self.not_before_at, at) or Outcome(CommitStatus.COMMITTED, at)
-
-    def _as_proof(self, at: Timestamp, reads: RefreshSpans) -> Commit:
-        return Commit(at, *reads.proof(), self._layers.excused())
-
-    def _as_commit(self) -> Commit:
-        points, spans, guards = self._reads.proof(self._store.at)
-        return Commit(
-            read_at=self.read_at if points or spans else 0,
-            points=points,
-            spans=spans,
-            guards=guards,
-            excused=self._layers.excused(),
-            absent=() if self._absences is None else self._absences.keys(self._writes),
-            writes=tuple(self._writes.values()),
-            removals=tuple(self._buffer.removals),
-            deadline_at=self.deadline_at,
-            not_before_at=self.not_before_at,
-        )

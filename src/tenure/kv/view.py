@@ -23,6 +23,7 @@ from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv.buffer import BufferView
 from tenure.kv.committed_children import ChildCommits
 from tenure.kv.keys import Span
+from tenure.kv.protected_reads import ProtectedRead
 from tenure.kv.reads import RefreshSpans
 from tenure.kv.scope import Scope
 from tenure.kv.store_reads import StoreReads
@@ -37,10 +38,12 @@ class ReadView:
         child_commits: ChildCommits,
         reads: RefreshSpans,
         is_open: Callable[[], bool],
+        protected: list[ProtectedRead],
     ) -> None:
-        """`reads` are the transaction's; `is_open` says whether the transaction is open."""
+        """`reads` and `protected` are the transaction's; `is_open` says whether the transaction is open."""
         self._keyspace = scope.keyspace
         self._store = StoreReads(scope, at)
+        self._store.protected = protected
         self._writes = writes
         self._child_commits = child_commits
         self._reads = reads

@@ -104,25 +104,25 @@ class BoundStatements:
     def statement(self, name: str) -> BoundStatement:
         """Raises 26000 if there is none."""
         prepared = self._client.prepared(name)
-        known = self._statements.get(name)
-        if known is None or known.prepared is not prepared:
+        statement = self._statements.get(name)
+        if statement is None or statement.prepared is not prepared:
             if len(self._statements) >= REMEMBERED_STATEMENTS_MAX:
                 self._statements.clear()
-            known = self._statements[name] = BoundStatement(prepared, self.zone)
-        return known
+            statement = self._statements[name] = BoundStatement(prepared, self.zone)
+        return statement
 
     def bind(self, name: str, portal: Portal, shape: RowFormat | None) -> None:
         self._portals[name] = BoundPortal(portal, shape)
 
     def portal(self, name: str) -> BoundPortal:
         """Raises 34000 if there is none. One that SQL has made sends text."""
-        known = self._portals.get(name)
+        bound = self._portals.get(name)
         portal = self._client.portal(name)
-        if known is None or known.portal is not portal:
+        if bound is None or bound.portal is not portal:
             columns = portal.columns
             shape = None if columns is None else make_shape(columns, ALL_TEXT, self.zone)
-            known = self._portals[name] = BoundPortal(portal, shape)
-        return known
+            bound = self._portals[name] = BoundPortal(portal, shape)
+        return bound
 
     def close_statement(self, name: str) -> None:
         self._statements.pop(name, None)

@@ -73,6 +73,7 @@ class Connection:
         """The user and addresses of the client."""
         self.progress = Progress.SILENT
         self.on_cancel: Callable[[], None] = lambda: None
+        self.on_terminate: Callable[[], None] = lambda: None
         """Called when the current statement is canceled: it may not have begun."""
         self.pieces_received = 0
         """A reader that finds it unchanged knows that no input came in between."""
@@ -158,6 +159,10 @@ class Connection:
             self._conversation.is_canceled = True
             self._conversation.client.cancel()
             self.on_cancel()
+
+    def terminate(self) -> None:
+        """Called when somebody with the right to it ends the session."""
+        self.on_terminate()
 
     def close(self, error: BaseException | None = None) -> None:
         """Sends the reason, if there is one; the driver writes that and closes."""

@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from tenure.base.errors import TooManyConnections
 from tenure.catalog.descriptors.definitions import ROOT
+from tenure.cluster.cancels import CANCEL, PIDS, TERMINATE, first_pid, has_pid
 
 SEATS_MAX = 5000
 """The door uses about 5 kB for each, its session more. More clients need a pooler."""
@@ -35,16 +36,13 @@ KEPT_FOR_ROOT = 3
 SECRET_BYTES_OLD, SECRET_BYTES = 4, 32
 """Protocol 3.0 has room for four bytes; 3.2 lets the server choose, up to 256."""
 
-_NUMBERS = 1 << 16
-_INSTANCES = 1 << 15
-"""The rest of a signed int4. Instances whose ids differ by a multiple of it share their range."""
-
 
 class Seat(NamedTuple):
     pid: int
     secret: bytes
     user: str
     cancel: Callable[[], None]
+    terminate: Callable[[], None]
 
 
 class ConnectionSlots:
@@ -56,64 +54,74 @@ class ConnectionSlots:
         kept_for_root: int = KEPT_FOR_ROOT,
         user_seats_max: Callable[[], int] = lambda: SEATS_MAX,
     ) -> None:
-        assert kept_for_root < seats_max < _NUMBERS
+        assert kept_for_root < seats_max < PIDS
         self._instance = instance
         self._seats_max = seats_max
         self._kept_for_root = kept_for_root
         self._last_number = 0
         self._user_seats_max = user_seats_max
-        self._taken: dict[int, Seat] = {}
+        self._occupied: dict[int, Seat] = {}
         self._users: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return len(self._taken)
+        return len(self._occupied)
 
-    def take(self, user: str, cancel: Callable[[], None], *, secret_bytes: int) -> Seat:
-        if len(self._taken) >= self._seats_max:
+    def take(
+        self,
+        user: str,
+        cancel: Callable[[], None],
+        *,
+        secret_bytes: int,
+        terminate: Callable[[], None] = lambda: None,
+    ) -> Seat:
+        if len(self._occupied) >= self._seats_max:
             raise TooManyConnections("sorry, too many clients already")
-        if user != ROOT and len(self._taken) >= self._seats_max - self._kept_for_root:
+        if user != ROOT and len(self._occupied) >= self._seats_max - self._kept_for_root:
             raise TooManyConnections(f'remaining connection slots are reserved for "{ROOT}"')
         if user != ROOT and self._users[user] >= self._user_seats_max():
             raise TooManyConnections(
                 f'too many connections for role "{user}"',
                 hint="Close some, or have the cluster setting sql.user_connections_max raised.",
             )
-        seat = Seat(self._free_pid(), secrets.token_bytes(secret_bytes), user, cancel)
-        self._taken[seat.pid] = seat
+        seat = Seat(self._free_pid(), secrets.token_bytes(secret_bytes), user, cancel, terminate)
+        self._occupied[seat.pid] = seat
         self._users[user] += 1
         return seat
 
     def _free_pid(self) -> int:
         """Numbers go round, so that a late cancel seldom hits a new connection with an old number."""
         while True:
-            self._last_number = self._last_number % (_NUMBERS - 1) + 1
-            pid = self._first_pid() + self._last_number
-            if pid not in self._taken:
+            self._last_number = self._last_number % (PIDS - 1) + 1
+            pid = first_pid(self._instance()) + self._last_number
+            if pid not in self._occupied:
                 return pid
 
-    def _first_pid(self) -> int:
-        return self._instance() % _INSTANCES * _NUMBERS
-
     def leave(self, seat: Seat) -> None:
-        if self._taken.pop(seat.pid, None) is not None:
+        if self._occupied.pop(seat.pid, None) is not None:
             self._users[seat.user] -= 1
             if not self._users[seat.user]:
                 del self._users[seat.user]
 
     def has(self, pid: int) -> bool:
         """Whether it is of the instance that this process is now, taken or not."""
-        return pid & ~(_NUMBERS - 1) == self._first_pid()
+        return has_pid(self._instance(), pid)
 
     def cancel(self, pid: int, secret: bytes) -> bool:
         """Returns whether the secret was right; the requesting client is told nothing in either case."""
-        seat = self._taken.get(pid)
+        seat = self._occupied.get(pid)
         is_right = seat is not None and hmac.compare_digest(seat.secret, secret)
         if seat is not None and is_right:
             seat.cancel()
         return is_right
 
-    def cancel_by_digest(self, pid: int, digest: bytes) -> None:
-        """The same for a request that another process took."""
-        seat = self._taken.get(pid)
-        if seat is not None and hmac.compare_digest(sha256(seat.secret).digest(), digest):
+    def cancel_by_digest(self, pid: int, request: bytes) -> None:
+        """The same for a request that another process took: the digest of a secret, or what somebody asks for
+        who needs none.
+        """
+        seat = self._occupied.get(pid)
+        if seat is None:
+            return
+        if request == TERMINATE:
+            seat.terminate()
+        elif request == CANCEL or hmac.compare_digest(sha256(seat.secret).digest(), request):
             seat.cancel()

@@ -35,6 +35,7 @@ from tenure.base.errors import (
     ShuttingDown,
     StatementTimeout,
     TenureError,
+    Terminated,
     TransactionTimeout,
 )
 from tenure.pgwire.connection import Connection
@@ -93,6 +94,7 @@ class Door(asyncio.Protocol):
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self.connection = Connection(self._hall.service, _endpoints(transport))
         self.connection.on_cancel = self._give_up
+        self.connection.on_terminate = self._terminate
         self._hall.arrived(self)
         self.settle()
 
@@ -328,6 +330,9 @@ class Door(asyncio.Protocol):
         self.connection.close(error)
         self.since = self._hall.env.monotonic()
         self.settle()
+
+    def _terminate(self) -> None:
+        self.end(Terminated("terminating connection due to administrator command"))
 
     def abort(self) -> None:
         self.connection.cancel()

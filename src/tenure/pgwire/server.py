@@ -69,7 +69,7 @@ class Server:
             self._seats,
             route_cancel=route_cancel,
             has_tls=tls is not None,
-            turns=Turns(env.monotonic, long_turns or LongTurns()),
+            turns=Turns(env.monotonic, env.thread_seconds, long_turns or LongTurns()),
             monotonic=env.monotonic,
         )
         self._hall = ServerState(service, env, limits, tls, user_limits)

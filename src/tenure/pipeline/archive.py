@@ -82,8 +82,8 @@ class Archive(NamedTuple):
 
 def summed(path: Path) -> str:
     """Against damage, not against malice: a user who may write here may write the checksum too."""
-    made = 0
+    size = 0
     with path.open("rb") as file:
         while piece := file.read(READ_BYTES):
-            made = zlib.crc32(piece, made)
-        return f"{file.tell()} {made:08x}"
+            size = zlib.crc32(piece, size)
+        return f"{file.tell()} {size:08x}"

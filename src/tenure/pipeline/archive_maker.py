@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from tenure.base.env import SystemEnv
 from tenure.pipeline.archive import PATTERN, Archive
+from tenure.pipeline.frames import as_raised
 from tenure.pipeline.spark import JAVA_OPTIONS, close_session, open_session
 from tenure.pipeline.spark_tasks import SparkTasks
 from tenure.pipeline.tasks import Attempt
@@ -54,7 +55,8 @@ def _use(session: SparkSession) -> None:
     """Uses a bit of everything that sessions are used for: the archive contains the classes loaded here."""
     tasks = SparkTasks(session, SystemEnv())
     tasks.run(_number, [1, 2], on_done=lambda done, total: None, check=lambda: None)
-    tasks.frame(_numbers, [1, 2], "number long").groupBy("number").count().collect()
+    with as_raised():
+        tasks.frame(_numbers, [1, 2], "number long").groupBy("number").count().collect()
 
 
 def _number(task: int, attempt: Attempt) -> int:

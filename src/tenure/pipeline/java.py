@@ -35,7 +35,7 @@ class Java(NamedTuple):
 def find_java(environ: Mapping[str, str]) -> Java:
     """The Java that Spark will use: of JAVA_HOME, else the first on the PATH."""
     program = _program(environ)
-    version, modules = _release(program.parent.parent / "release") or _asked(program)
+    version, modules = _release(program.parent.parent / "release") or _reported(program)
     if _major(version) < OLDEST:
         raise NoJava(f'Spark needs Java {OLDEST} or newer; "{program}" is {version}', hint=HINT)
     if MODULE not in modules:
@@ -67,7 +67,7 @@ def _release(path: Path) -> tuple[str, frozenset[str]] | None:
     return fields["JAVA_VERSION"], frozenset(fields["MODULES"].split())
 
 
-def _asked(program: Path) -> tuple[str, frozenset[str]]:
+def _reported(program: Path) -> tuple[str, frozenset[str]]:
     """The output of `java --list-modules`: one line for each, such as java.base@17.0.15."""
     try:
         said = subprocess.run(

@@ -41,6 +41,10 @@ class InputRules(Protocol):
     def at(self) -> Timestamp | None:
         """The time of new rows; None: that of the commit which publishes them."""
 
+    @property
+    def replaces(self) -> bool:
+        """The new rows take the place of all others: live rows that are not among them end at the commit."""
+
     def admitted(self, lake: Files, rows: Rows) -> Rows:
         """The rows that count: without those that were refused before."""
 

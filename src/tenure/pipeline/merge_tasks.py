@@ -11,6 +11,8 @@ Invariant (checked-merge): a merge compares all its input with its checksums its
 Walk: `pipeline.merge` plans tasks and runs `merge_range` -> `merged`, `merged_past` -> `write_all`.
 """
 
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -23,23 +25,21 @@ from tenure.pipeline.remote_handles import OpenHandles, StoreHandle, TableVersio
 from tenure.pipeline.runs import PRIMARY_KEY, SortedRun, in_order, keys_of, read_runs
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES, Revision
+from tenure.storage.files import Files
 from tenure.table.arrays import Column, Rows
 from tenure.table.key_arrays import number_column
 from tenure.table.key_order import bounds_within, doubled
 from tenure.table.lake.checked_files import CheckedFiles
 from tenure.table.lake.damage import damage_in
 from tenure.table.lake.file_names import stem_of
-from tenure.table.lake.format import AT, KEY, VALUE, schema_of
+from tenure.table.lake.format import AT, KEY, REST, VALUE, schema_of
 from tenure.table.lake.keep import Keep
 from tenure.table.lake.manifests import File, FileShape, WrittenFile
-from tenure.table.lake.merging import MergedRows, by_key, merged, merged_past, write_all
+from tenure.table.lake.merging import MergedRows, by_key, exchanged, merged, merged_past, write_all
 from tenure.table.lake.ranges import FileRange
 from tenure.table.lake.tables import IndexFormat, of_file
 from tenure.table.readers import FORMAT
 from tenure.table.rows import Layouts
-
-PAGE_KEYS = 10_000
-"""Keys per read of the store."""
 
 
 class MergeTarget(NamedTuple):
@@ -56,6 +56,20 @@ class MergeTarget(NamedTuple):
     until_at: Timestamp
     """The delta lies after the first time, up to the second."""
     keep: Keep
+    file_bytes: int
+    """The most rows of a file, in memory."""
+
+
+class DeltaSlice(NamedTuple):
+    """How a task reads its part of the delta."""
+
+    until_ats: tuple[Timestamp, ...]
+    """The ends of the intervals that are merged one after the other; none: the inputs alone make the base."""
+    page_keys: int
+    """Keys per read of the store."""
+
+
+NO_DELTA = DeltaSlice((), 1)
 
 
 class RangeTask(NamedTuple):
@@ -64,6 +78,7 @@ class RangeTask(NamedTuple):
     runs: tuple[SortedRun, ...] = ()
     rules: InputRules | None = None
     """The rules of the runs, if there are any."""
+    delta: DeltaSlice = NO_DELTA
 
 
 class PastTask(NamedTuple):
@@ -84,6 +99,8 @@ class MergedRange(NamedTuple):
     """Revisions of the store that it merged."""
     added: int = 0
     """Rows of the runs that it merged."""
+    removed: int = 0
+    """Keys that have no row any more, because the runs replace all rows."""
     clashes: tuple[Clash, ...] = ()
 
 
@@ -93,19 +110,50 @@ def merge_range(task: MergeTask, attempt: Attempt) -> MergedRange:
     if isinstance(task, PastTask):
         return _merge_past(place, task, attempt)
     added = _added_rows(place, task)
-    delta = _delta(place, task)
-    if not delta and added is None and not task.range.is_cut:
-        return MergedRange()
     format = _format(place, task.target, task.target.live_shapes)
-    rows = merged(format, _live_rows(place, format, task), delta, task.target.keep)
+    files = _RangeFiles(place.lake, format.shape, task.target.file_bytes, _stem(task.target, attempt))
+    rows = _merged_delta(place, task, format, files)
+    if task.rules is not None and task.rules.replaces:
+        return _replaced(place, task, task.rules, format, files, rows, added)
+    if rows is None:
+        if added is None and not task.range.is_cut:
+            return MergedRange()
+        rows = merged(format, _live_rows(place, format, task), (), task.target.keep)
     if added is None or task.rules is None:
-        return _written(place, task, attempt, format, rows, len(delta))
+        return files.written(task, rows)
     added = in_order(added, number_column(format.index))
     live = by_key([rows.live, _in_format(format, added, task.rules.at)])
     if len(doubled(keys_of(live))):
         return MergedRange(clashes=task.rules.refuse(place.lake, format, added, rows.live))
-    rows = rows._replace(live=live)
-    return _written(place, task, attempt, format, rows, len(delta))._replace(added=len(added))
+    return files.written(task, rows._replace(live=live))._replace(added=len(added))
+
+
+def _replaced(
+    place: OpenHandles,
+    task: RangeTask,
+    rules: InputRules,
+    format: IndexFormat,
+    files: "_RangeFiles",
+    rows: MergedRows | None,
+    added: Rows | None,
+) -> MergedRange:
+    """The new rows in place of those that are there; rows that are the same stay as they are."""
+    has_delta = rows is not None
+    if rows is None:
+        rows = merged(format, _live_rows(place, format, task), (), task.target.keep)
+    fresh = schema_of(format.shape).empty_table()
+    compared: list[str] = []
+    if added is not None:
+        added = in_order(added, number_column(format.index))
+        if len(doubled(keys_of(added))):
+            return MergedRange(clashes=rules.refuse(place.lake, format, added, rows.live))
+        fresh, compared = _in_format(format, added, rules.at), added.column_names
+    exchange = exchanged(rows.live, fresh, [*compared, REST, VALUE])
+    if not (has_delta or exchange.added or exchange.removed or task.range.is_cut):
+        return MergedRange()
+    past = by_key([rows.past, exchange.ended])
+    written = files.written(task, rows._replace(live=exchange.live, past=past))
+    return written._replace(added=exchange.added, removed=exchange.removed)
 
 
 def bounds_of(range: FileRange) -> tuple[bytes, bytes | None]:
@@ -114,16 +162,33 @@ def bounds_of(range: FileRange) -> tuple[bytes, bytes | None]:
     return range.lo[HEAD_BYTES:], range.hi[HEAD_BYTES:] if range.hi.startswith(head) else None
 
 
-def _written(
-    place: OpenHandles, task: RangeTask, attempt: Attempt, format: IndexFormat, rows: MergedRows, changes: int
-) -> MergedRange:
-    stem = _stem(task.target, attempt)
-    return MergedRange(
-        tuple(file.name for file in task.range.files),
-        tuple(write_all(place.lake, f"{stem}-live", format.shape, rows.live)),
-        tuple(write_all(place.lake, f"{stem}-past", format.shape, rows.past)),
-        changes,
-    )
+class _RangeFiles:
+    """The files that a task writes, and how many revisions it has merged."""
+
+    def __init__(self, lake: Files, shape: FileShape, file_bytes: int, stem: str) -> None:
+        self._lake = lake
+        self._shape = shape
+        self._file_bytes = file_bytes
+        self._stem = stem
+        self._past: list[WrittenFile] = []
+        self._intervals = 0
+        self._changes = 0
+
+    def write_past(self, rows: MergedRows) -> None:
+        """Writes the past rows of an interval, so that they need not be held during the next."""
+        self._past += self._write(f"past{self._intervals}" if self._intervals else "past", rows.past)
+        self._intervals += 1
+        self._changes += rows.changes
+
+    def written(self, task: RangeTask, rows: MergedRows) -> MergedRange:
+        """Writes the live rows, and the past rows of the last interval."""
+        self.write_past(rows)
+        live = self._write("live", rows.live)
+        gone = tuple(file.name for file in task.range.files)
+        return MergedRange(gone, tuple(live), tuple(self._past), self._changes)
+
+    def _write(self, kind: str, rows: Rows) -> list[WrittenFile]:
+        return write_all(self._lake, f"{self._stem}-{kind}", self._shape, rows, self._file_bytes)
 
 
 def _stem(target: MergeTarget, attempt: Attempt) -> str:
@@ -139,13 +204,34 @@ def _format(place: OpenHandles, target: MergeTarget, older: tuple[FileShape, ...
 # ── the content of a range ──────────────────────────────────────────────────────────────────────────
 
 
-def _delta(place: OpenHandles, task: RangeTask) -> list[Revision]:
-    if task.target.since_at == task.target.until_at:
-        return []  # the inputs alone make the base
-    snapshot = place.store.snapshot(task.target.until_at)
+def _merged_delta(
+    place: OpenHandles, task: RangeTask, format: IndexFormat, files: _RangeFiles
+) -> MergedRows | None:
+    """The live rows with the whole delta, interval by interval; None if there is no delta."""
+    rows: MergedRows | None = None
+    for pages in _delta(place, task):
+        first = next(pages, None)
+        if first is None:
+            continue
+        if rows is not None:
+            files.write_past(rows)
+        rows = merged(
+            format,
+            _live_rows(place, format, task) if rows is None else rows.live,
+            chain((first,), pages),
+            task.target.keep,
+        )
+    return rows
+
+
+def _delta(place: OpenHandles, task: RangeTask) -> Iterator[Iterator[Sequence[Revision]]]:
+    """The revisions of the range: for each interval its pages, without empty ones."""
+    target, delta = task.target, task.delta
+    snapshot = place.store.snapshot(target.until_at)
     span = Span(task.range.lo, task.range.hi)
-    pages = snapshot.revisions(span, since_at=task.target.since_at, limit=PAGE_KEYS)
-    return [revision for page in pages for revision in page]
+    for since_at, until_at in pairwise((target.since_at, *delta.until_ats)):
+        pages = snapshot.revisions(span, since_at=since_at, until_at=until_at, limit=delta.page_keys)
+        yield filter(None, pages)
 
 
 def _live_rows(place: OpenHandles, format: IndexFormat, task: RangeTask) -> Rows:
@@ -211,7 +297,6 @@ def _merge_past(place: OpenHandles, task: PastTask, attempt: Attempt) -> MergedR
     format = _format(place, target, tuple(target.shapes[file.shape] for file in task.files))
     files = _unread_files(place)
     tables = [_file_rows(files, format, target, file) for file in task.files]
-    written = write_all(
-        place.lake, f"{_stem(target, attempt)}-past", format.shape, merged_past(tables, target.keep)
-    )
+    rows = merged_past(tables, target.keep)
+    written = write_all(place.lake, f"{_stem(target, attempt)}-past", format.shape, rows, target.file_bytes)
     return MergedRange(tuple(file.name for file in task.files), past=tuple(written))

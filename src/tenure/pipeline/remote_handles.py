@@ -6,11 +6,12 @@ them.
 Walk: kernels call `opened(place)`.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.base.env import SystemEnv
-from tenure.catalog.descriptors.definitions import EnumType, Table
+from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
 from tenure.kv.store import Store
 from tenure.storage.addresses import open_engine
 from tenure.storage.bucket import Credentials
@@ -38,6 +39,16 @@ class TableVersion(NamedTuple):
 
     table: Table
     enums: tuple[EnumType, ...]
+
+
+def version_of(table: int, get: Callable[[int], AnyDescriptor | None]) -> TableVersion | None:
+    """A table with the types that it needs; None if it does not exist."""
+    found = get(table)
+    if not isinstance(found, Table):
+        return None
+    used = {column.type.enum for column in found.columns if column.type.enum}
+    enums = [get(id) for id in sorted(used)]
+    return TableVersion(found, tuple(enum for enum in enums if isinstance(enum, EnumType)))
 
 
 class OpenHandles(NamedTuple):

@@ -9,8 +9,8 @@ task. All rows of one key are in one range.
 
 Files are Arrow's own (IPC), under names of the attempt; they are not needed once the job is over.
 
-Walk: `bulk.importing.sorting` and `bulk.filling.entries` write runs; `pipeline.merge_tasks` and
-`bulk.importing.references` read ranges of them.
+Walk: `bulk.ingest.run_chunks` and `bulk.filling.entries` write runs; `pipeline.merge_tasks` and
+`bulk.ingest.references` read ranges of them.
 """
 
 from bisect import bisect_left
@@ -75,12 +75,12 @@ def keys_of(rows: Rows) -> Keys:
 def write_run(files: Files, name: str, rows: Rows) -> SortedRun:
     """`rows` are sorted by key, and there is at least one."""
     batches = rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
-    made = pa.BufferOutputStream()
-    with pa.ipc.new_file(made, rows.schema) as writer:
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_file(stream, rows.schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
     with files.create_scratch(name) as output:
-        output.write(made.getvalue())
+        output.write(stream.getvalue())
     firsts = tuple(batch.column(KEY)[0].as_py() for batch in batches)
     keys = rows.column(KEY)
     return SortedRun(name, firsts, keys[len(keys) - 1].as_py(), len(rows), rows.nbytes)
@@ -119,12 +119,12 @@ def _batches(run: SortedRun, lo: bytes, hi: bytes | None) -> tuple[int, int]:
 
 def within(runs: Iterable[SortedRun], lo: bytes, hi: bytes | None) -> tuple[SortedRun, ...]:
     """The parts of runs that a task of a range needs: no more than the batches that it reads."""
-    made = []
+    pieces = []
     for run in runs:
         start, end = _batches(run, lo, hi)
         if start < end and run.last >= lo:
-            made.append(replace(run, firsts=run.firsts[start:end], passed=run.passed + start))
-    return tuple(made)
+            pieces.append(replace(run, firsts=run.firsts[start:end], passed=run.passed + start))
+    return tuple(pieces)
 
 
 def cuts(runs: Sequence[SortedRun], rows_per_range: int) -> list[bytes]:
@@ -135,14 +135,14 @@ def cuts(runs: Sequence[SortedRun], rows_per_range: int) -> list[bytes]:
         for number, first in enumerate(run.firsts)
     ]
     weights.sort()
-    made: list[bytes] = []
+    bounds: list[bytes] = []
     rows = 0
     for first, weight in weights:
-        if rows + weight > rows_per_range and rows and first not in made[-1:]:
-            made.append(first)
+        if rows + weight > rows_per_range and rows and first not in bounds[-1:]:
+            bounds.append(first)
             rows = 0
         rows += weight
-    return made
+    return bounds
 
 
 def rows_per_range(runs: Sequence[SortedRun], *, rows_max: int, bytes_max: int) -> int:

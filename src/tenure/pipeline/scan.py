@@ -24,6 +24,7 @@ from tenure.base.errors import BaseMoved
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import ElementState
 from tenure.kv.keys import Span
+from tenure.kv.protected_reads import ProtectedRead
 from tenure.kv.records import Record
 from tenure.kv.store import Store
 from tenure.pipeline.remote_handles import OpenHandles, StoreHandle, TableVersion, opened
@@ -57,6 +58,8 @@ class ScanTask(Record, frozen=True):
     is_all: bool
     lo: bytes
     hi: bytes
+    protected: tuple[tuple[Timestamp, bytes], ...] = ()
+    """Times of protections that cover the index, with the keys of their records: see `kv.protected_reads`."""
 
 
 class Bounds(NamedTuple):
@@ -84,15 +87,20 @@ def tasks(
     columns: Sequence[int] | None = None,
     since_at: Timestamp | None = None,
     revisions: Literal["newest", "all"] = "newest",
+    protected: Sequence[ProtectedRead] = (),
 ) -> list[ScanTask]:
-    """A scan's tasks; without `columns` all that the version shows."""
+    """A scan's tasks; without `columns` all that the version shows.
+
+    The tasks read in the name of those protections that cover the index.
+    """
     table = version.table
     if columns is None:
         columns = [column.id for column in table.columns if column.state is ElementState.PUBLIC]
+    head = bounds[0][:HEAD_BYTES]
+    records = tuple((each.at, each.record_key) for each in protected if each.covers(head))
+    is_all, columns = revisions == "all", tuple(columns)
     return [
-        ScanTask(
-            place, version, index or table.primary, tuple(columns), at, since_at, revisions == "all", lo, hi
-        )
+        ScanTask(place, version, index or table.primary, columns, at, since_at, is_all, lo, hi, records)
         for lo, hi in pairwise(bounds)
     ]
 
@@ -118,21 +126,21 @@ def _groups(files: CheckedFiles, file: File) -> list[tuple[bytes, int]]:
     if file.rows <= TASK_ROWS:
         return [(file.first, file.rows)]
     try:
-        known = files.footer(file)
+        footer = files.footer(file)
     except BaseMoved:
         return [(file.first, file.rows)]
-    return [(first, known.metadata.row_group(number).num_rows) for number, first in enumerate(known.firsts)]
+    return [(first, footer.metadata.row_group(number).num_rows) for number, first in enumerate(footer.firsts)]
 
 
 def _cuts(weights: Sequence[tuple[bytes, int]]) -> list[bytes]:
     """Keys between which there are about so many rows."""
     cuts: list[bytes] = []
-    held = 0
+    size = 0
     for key, rows in weights:
-        if held and held + rows > TASK_ROWS and key > (cuts[-1] if cuts else weights[0][0]):
+        if size and size + rows > TASK_ROWS and key > (cuts[-1] if cuts else weights[0][0]):
             cuts.append(key)
-            held = 0
-        held += rows
+            size = 0
+        size += rows
     return cuts
 
 
@@ -145,8 +153,8 @@ def scan_range(task: ScanTask, attempt: Attempt) -> Iterator[pa.RecordBatch]:
 
 
 def batches(place: OpenHandles, task: ScanTask) -> Iterator[Rows]:
-    asked = asked_for(place.store, task)
-    for table in Scanner(place.store, place.checked, asked, Span(task.lo, task.hi)).tables():
+    request = asked_for(place.store, task)
+    for table in Scanner(place.store, place.checked, request, Span(task.lo, task.hi)).tables():
         yield from table.combine_chunks().to_batches()
 
 
@@ -154,7 +162,8 @@ def asked_for(store: Store, task: ScanTask) -> ScanRequest:
     enums = {enum.id: enum for enum in task.version.enums}
     layout = Layouts(store.keyspace).of(task.version.table, enums.__getitem__)
     store.snapshot(task.at)  # not above the store's clock: later commits are later
-    return ScanRequest(layout, task.index, task.columns, task.at, task.since_at, task.is_all)
+    protected = tuple(ProtectedRead(at, key, lambda head: True) for at, key in task.protected)
+    return ScanRequest(layout, task.index, task.columns, task.at, task.since_at, task.is_all, protected)
 
 
 # ── results ─────────────────────────────────────────────────────────────────────────────────────

@@ -19,9 +19,9 @@ import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyspark
+from py4j.java_gateway import JavaGateway
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.find_spark_home import _find_spark_home
@@ -242,7 +242,7 @@ def close_session(session: SparkSession, *, exit_seconds: float = EXIT_SECONDS) 
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _end_java(gateway: Any, exit_seconds: float = EXIT_SECONDS) -> None:
+def _end_java(gateway: JavaGateway, exit_seconds: float = EXIT_SECONDS) -> None:
     # pyspark keeps them for the next session, which gets a Java of its own.
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None

@@ -31,7 +31,7 @@ from tenure.base.errors import SparkFailed, SparkLost, TenureError, UserError
 from tenure.pipeline.executor import attempt_here, is_last_attempt, spare_modules
 from tenure.pipeline.failures import Failure, said_by
 from tenure.pipeline.frames import frame
-from tenure.pipeline.tasks import LABEL, SPARK, Check, Kernel, OnDone, attempt_name
+from tenure.pipeline.tasks import LABEL, SPARK, TASK_BYTES, Check, Kernel, OnDone, attempt_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,6 +55,7 @@ _log = logging.getLogger(__name__)
 
 class SparkTasks:
     engine = SPARK
+    task_bytes = TASK_BYTES
 
     def __init__(self, session: SparkSession, env: Env) -> None:
         self._session = session

@@ -18,6 +18,7 @@ for much. This module imports nothing of Spark.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tenure.base.env import Env
@@ -31,6 +32,9 @@ ATTEMPT_BITS = 64
 """So many random bits distinguish attempts: with a million of them, one chance in 10**7 that two agree."""
 
 LABEL = "task"
+
+TASK_BYTES = 512 << 20
+"""The memory that a task may take in a process that has no other work."""
 
 SPARK = "spark"
 """The resource of jobs whose tasks run on Spark, and of processes that have it."""
@@ -54,6 +58,11 @@ class Tasks(Protocol):
         """ "process" or "spark"."""
         ...
 
+    @property
+    def task_bytes(self) -> int:
+        """The memory that one task may take."""
+        ...
+
     def executors(self) -> int:
         """How many processes share the tasks now."""
         ...
@@ -74,13 +83,29 @@ class Tasks(Protocol):
         ...
 
 
+class Reserve(Protocol):
+    """The memory of tasks in a process that serves statements as well: `base.task_memory`."""
+
+    @property
+    def task_bytes(self) -> int: ...
+
+    def reserved(self, check: Check) -> AbstractContextManager[object]:
+        """Has the memory of a task charged while it runs; calls `check` while it waits for room."""
+        ...
+
+
 class ProcessTasks:
     """Runs tasks here, one after the other: for work that is not worth starting Spark."""
 
     engine = "process"
 
-    def __init__(self, env: Env) -> None:
+    def __init__(self, env: Env, reserve: Reserve | None = None) -> None:
         self._env = env
+        self._reserve = reserve
+
+    @property
+    def task_bytes(self) -> int:
+        return TASK_BYTES if self._reserve is None else self._reserve.task_bytes
 
     def executors(self) -> int:
         return 1
@@ -97,7 +122,8 @@ class ProcessTasks:
         results: list[R] = []
         for task in tasks:
             check()
-            results.append(_attempted(kernel, task, Attempt(attempt_name(label, self._env))))
+            with nullcontext() if self._reserve is None else self._reserve.reserved(check):
+                results.append(_attempted(kernel, task, Attempt(attempt_name(label, self._env))))
             on_done(len(results), len(tasks))
         return results
 

@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple, NoReturn
 
 from tenure.base.errors import (
+    DeadlockDetected,
     OutcomeUnknown,
     RetryError,
     SessionLost,
@@ -31,14 +32,14 @@ from tenure.base.errors import (
 from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
 from tenure.catalog.changes.publisher import Publisher, Settled, check_made_from
 from tenure.catalog.descriptors.catalog_records import Catalog
-from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorState, EnumType, Table, replace
+from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorState, Table, job_of, replace
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
-from tenure.catalog.descriptors.elements import advance, finished, first_stage, is_finished
+from tenure.catalog.descriptors.elements import finished, first_stage, is_finished
 from tenure.catalog.descriptors.ids import DescriptorIds
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.lease_scheme import LeaseScheme
 from tenure.catalog.leases.lease_waits import LeaseWaiter
-from tenure.catalog.leases.wait_records import Awaited
+from tenure.catalog.leases.wait_records import AwaitedDescriptor
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import Fence, JobControl, JobProgress, Jobs
 from tenure.cluster.jobs.job_waits import await_jobs, failure_of, outcome_of
@@ -48,8 +49,9 @@ from tenure.kv.records import pack
 from tenure.kv.store import Store
 from tenure.schema_change.in_transaction import InTransaction, JobReservations, check_possible
 from tenure.schema_change.job import KIND, ChangePayload, is_taken_back
-from tenure.schema_change.stages import Work, WorkKind, can_be_undone, can_fail, with_job, work_before
-from tenure.schema_change.walk import Walk
+from tenure.schema_change.stages import Work, WorkKind, can_be_undone, can_fail, with_job
+from tenure.schema_change.temporary_changes import settle_temporary
+from tenure.schema_change.walk import Reading, Walk, unprotected
 from tenure.schema_change.work import Worker
 
 WHOLE = 0
@@ -79,6 +81,8 @@ class Requester(NamedTuple):
     description: str = ""
     check: Callable[[], None] = lambda: None
     """Called while it waits, and until a commit is sent; raises to stop."""
+    committed: Callable[[], None] = lambda: None
+    """Called when the transaction is committed, and only its job is still waited for."""
 
 
 NOBODY = Requester()
@@ -96,6 +100,7 @@ class SchemaChanger:
         session: Callable[[], NodeSession],
         *,
         reservations: JobReservations,
+        reading: Reading = unprotected,
     ) -> None:
         self._store = store
         self._catalog = catalog
@@ -104,6 +109,7 @@ class SchemaChanger:
         self._worker = worker
         self._jobs = jobs
         self._session = session
+        self._reading = reading
         self._ids = DescriptorIds(store, catalog)
         keyspace = store.keyspace
         self._user_tables = Span(keyspace.table_span(USER_TABLES).lo, keyspace.all().hi)
@@ -116,58 +122,66 @@ class SchemaChanger:
         return self._ids.next()
 
     def walk(self, ids: Sequence[int], *, worker: Worker | None = None, **how: object) -> Walk:
-        return Walk(self._store, self._catalog, self._publisher, worker or self._worker, ids, **how)  # type: ignore[arg-type]
+        walked = self._store, self._catalog, self._publisher, worker or self._worker, ids
+        return Walk(*walked, reading=self._reading, **how)  # type: ignore[arg-type]
 
-    def commit(self, use: Use, *, asked: Requester = NOBODY, timeout: float | None = None) -> Timestamp:
+    def commit(
+        self, use: CatalogUse, *, requester: Requester = NOBODY, timeout: float | None = None
+    ) -> Timestamp:
         """Commits the transaction's rows and its declared changes; returns when all of it is public."""
         if not use.draft:
-            return use.commit(asked.check)
+            return use.commit(requester.check)
         try:
-            return self._commit(use, asked, timeout)
+            temporary = settle_temporary(use, self._worker)
+            commit_at = self._commit(use, requester, timeout) if use.draft else use.commit(requester.check)
+            use.temporary = temporary
+            return commit_at
         finally:
             use.close()
 
-    def _commit(self, use: Use, asked: Requester, timeout: float | None) -> Timestamp:
+    def _commit(self, use: CatalogUse, requester: Requester, timeout: float | None) -> Timestamp:
         use.check()
         declared = list(use.draft.declared.values())
         ids = self._publisher.affected(declared)
-        self._check_idle(use, ids, asked)
+        self._check_idle(use, ids, requester)
         use.give_up(ids)
         staged = [each for each in declared if not is_finished(each) and not use.draft.is_new(each.id)]
         check_possible(each for each in staged if self._worker.has_written(use.txn, each.id))
-        waiter = LeaseWaiter(use.started_at, use, asked.check)
+        waiter = LeaseWaiter(use.started_at, use, requester.check)
         if staged or any(map(use.draft.is_emptied, use.draft.declared)) or _refers_to_others(use, declared):
             commit_at = None if _fills_from_new_sequence(use, declared) else self._alone(use, declared, ids)
             if commit_at is not None:
                 return commit_at
             if self._can_be_undone_by_job(use, declared):
-                return self._by_job(use, declared, ids, asked, timeout)
-            return self._by_children(use, declared, asked, timeout)
+                return self._by_job(use, declared, ids, requester, timeout)
+            return self._by_children(use, declared, requester, timeout)
         settled = self._publisher.settle(ids, waiter, timeout=timeout)
         self._complete_own(use)
         return self._publish_now(use, [_made_from(use, finished(each)) for each in declared], settled)
 
-    def _check_idle(self, use: Use, ids: Sequence[int], asked: Requester) -> None:
+    def _check_idle(self, use: CatalogUse, ids: Sequence[int], requester: Requester) -> None:
         """A change waits for one that is under way, and then starts over on its result."""
         snapshot = self._store.snapshot()
         for id in ids:
             stored = self._catalog.get(snapshot, id)
             if stored is not None:
                 self._check_made_from(use, stored)
-            if isinstance(stored, Table | EnumType) and stored.job:
-                self.await_change(use, stored, asked)
+            if stored is not None and job_of(stored):
+                self.await_change(use, stored, requester)
 
-    def await_change(self, use: Use, changing: Table | EnumType, asked: Requester = NOBODY) -> NoReturn:
+    def await_change(
+        self, use: CatalogUse, changing: AnyDescriptor, requester: Requester = NOBODY
+    ) -> NoReturn:
         """Waits for the job that changes a descriptor; the caller then starts over."""
         use.close()  # the other change may wait for what this one uses
         try:
-            self._await_end(changing.job, asked)
+            self._await_end(job_of(changing), requester)
         except OutcomeUnknown as error:  # of the other change: nothing of this one was done
             raise Unavailable(str(error)) from error
         self._catch_up([changing])
-        raise RetryError(f'"{changing.name}" was being changed by job {changing.job}')
+        raise RetryError(f'"{changing.name}" was being changed by job {job_of(changing)}')
 
-    def _check_made_from(self, use: Use, stored: AnyDescriptor) -> None:
+    def _check_made_from(self, use: CatalogUse, stored: AnyDescriptor) -> None:
         try:
             check_made_from(use.draft, stored)
         except RetryError:
@@ -176,7 +190,9 @@ class SchemaChanger:
 
     # ── no other users ──────────────────────────────────────────────────────────────────────────
 
-    def _alone(self, use: Use, declared: Sequence[AnyDescriptor], ids: Sequence[int]) -> Timestamp | None:
+    def _alone(
+        self, use: CatalogUse, declared: Sequence[AnyDescriptor], ids: Sequence[int]
+    ) -> Timestamp | None:
         """All stages in one commit, if no other node's lease and no transaction here is in the way."""
         with self._leases.hold(ids, timeout=HOLD_SECONDS) as is_free:
             if not (is_free and self._publisher.is_alone(self._store.snapshot(), ids)):
@@ -204,19 +220,12 @@ class SchemaChanger:
         newer = store.engine.spread(span.lo, span.hi, base.flushed_at, ALONE_ROWS_MAX)
         return base.rows_within(span) + newer.keys <= ALONE_ROWS_MAX
 
-    def _complete(self, use: Use, descriptor: AnyDescriptor) -> None:
+    def _complete(self, use: CatalogUse, descriptor: AnyDescriptor) -> None:
         """Does all the work between the stages in the transaction itself."""
         if not isinstance(descriptor, Table) or use.draft.has_own_rows(descriptor.id):
             return
         worker = self._worker.over(use.draft.of_own_rows())
-        stage: AnyDescriptor = descriptor
-        while isinstance(stage, Table) and not is_finished(stage):
-            for work in work_before(stage):
-                if self._is_left(work):
-                    continue
-                for _ in worker.do(work, stage, use.txn, lambda run: run(use.txn)):
-                    pass
-            stage = advance(stage)
+        worker.complete_stages(use.txn, descriptor, self._is_left)
 
     def _is_left(self, work: Work) -> bool:
         """Whether a dropped index is left as it is, as `walk.Fill.discard` says: it has files.
@@ -228,25 +237,33 @@ class SchemaChanger:
         head = self._store.keyspace.head(work.table, work.element)
         return self._store.bases.of(head) is not None
 
-    def _complete_own(self, use: Use) -> None:
+    def _complete_own(self, use: CatalogUse) -> None:
         """A table created or emptied in this very transaction may have got rows before its indexes."""
         self._worker.over(use.draft.of_own_rows()).complete_own(use.txn, use.draft)
 
-    def _publish_now(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
+    def _publish_now(
+        self, use: CatalogUse, descriptors: Sequence[AnyDescriptor], settled: Settled
+    ) -> Timestamp:
         with self._leases.freeze_rows():
             session, commit_at = self._publish(use, descriptors, settled)
         return self._published(use, descriptors, session, commit_at)
 
     def _publish(
-        self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled
+        self, use: CatalogUse, descriptors: Sequence[AnyDescriptor], settled: Settled
     ) -> tuple[NodeSession, Timestamp]:
         """Publishes with the transaction's own commit, which carries this node's next lease."""
+        # The roles first: a new owner has to be there, and the privileges of a column that goes are deleted.
+        self._catalog.roles.publish(use.txn, use.draft.records)
         self._publisher.publish(use.txn, descriptors, settled)
         session = self._leases.write_next_lease(use.txn)
         return session, use.commit()
 
     def _published(
-        self, use: Use, descriptors: Sequence[AnyDescriptor], session: NodeSession, commit_at: Timestamp
+        self,
+        use: CatalogUse,
+        descriptors: Sequence[AnyDescriptor],
+        session: NodeSession,
+        commit_at: Timestamp,
     ) -> Timestamp:
         """Puts the carried lease into use; a change returns when all nodes know of it."""
         with _after_commit(commit_at):
@@ -257,35 +274,41 @@ class SchemaChanger:
 
     def _await_known(self, commit_at: Timestamp, check: Callable[[], None] = lambda: None) -> None:
         """Returns when every other node has a lease from after that; it may still pin older versions."""
-        self._publisher.await_gone([Awaited(WHOLE, commit_at)], LeaseWaiter(commit_at, check=check))
+        self._publisher.await_gone([AwaitedDescriptor(WHOLE, commit_at)], LeaseWaiter(commit_at, check=check))
 
     # ── other nodes ─────────────────────────────────────────────────────────────────────────────
 
     def _by_job(
         self,
-        use: Use,
+        use: CatalogUse,
         declared: Sequence[AnyDescriptor],
         ids: Sequence[int],
-        asked: Requester,
+        requester: Requester,
         timeout: float | None,
     ) -> Timestamp:
-        settled = self._publisher.settle(ids, LeaseWaiter(use.started_at, use, asked.check), timeout=timeout)
+        settled = self._publisher.settle(
+            ids, LeaseWaiter(use.started_at, use, requester.check), timeout=timeout
+        )
         payload = pack(ChangePayload(tuple(sorted(each.id for each in declared))))
         job = self._jobs.create(
-            use.txn, kind=KIND, payload=payload, owner=asked.owner, description=asked.description
+            use.txn, kind=KIND, payload=payload, owner=requester.owner, description=requester.description
         )
         stages = [_made_from(use, with_job(first_stage(_hidden(use, each)), job.id)) for each in declared]
         commit_at = self._publish_now(use, stages, settled)
+        requester.committed()
         with outcome_of(job.id):
-            self._await_job(job.id, declared, asked)
+            self._await_job(job.id, declared, requester)
         return commit_at
 
-    def _can_be_undone_by_job(self, use: Use, declared: Sequence[AnyDescriptor]) -> bool:
+    def _can_be_undone_by_job(self, use: CatalogUse, declared: Sequence[AnyDescriptor]) -> bool:
         """Whether nothing of the transaction but its additions would stay, if rows contradicted those.
 
-        An emptied table stays closed to all others meanwhile, so that is not left to a job.
+        An emptied table, or a name that goes to another object, stays closed to all others meanwhile, so that
+        is not left to a job.
         """
-        if use.txn.written(self._user_tables) or any(map(use.draft.is_emptied, use.draft.declared)):
+        draft = use.draft
+        closes = bool(draft.handed_over()) or any(map(draft.is_emptied, draft.declared))
+        if closes or use.txn.written(self._user_tables):
             return False
         snapshot = self._store.snapshot()
         return not any(map(can_fail, declared)) or all(
@@ -293,30 +316,31 @@ class SchemaChanger:
         )
 
     def _by_children(
-        self, use: Use, declared: Sequence[AnyDescriptor], asked: Requester, timeout: float | None
+        self, use: CatalogUse, declared: Sequence[AnyDescriptor], requester: Requester, timeout: float | None
     ) -> Timestamp:
         use.refresh()  # a transaction that has lost already must not publish its change
-        waiter = LeaseWaiter(use.started_at, use, asked.check)
+        waiter = LeaseWaiter(use.started_at, use, requester.check)
         fence = self._in_transaction.begin(
-            use, declared, waiter, owner=asked.owner, description=asked.description, timeout=timeout
+            use, declared, waiter, owner=requester.owner, description=requester.description, timeout=timeout
         )
         try:
             last, commit_at = self._with_children(use, declared, fence, waiter, timeout)
         except TenureError as error:
             self._in_transaction.over(fence.job)
-            if not isinstance(error, OutcomeUnknown | StoreError | SessionLost):
-                self._await_undone(use, fence.job, declared, asked)
+            # Those who wait for its locks may be in the way of the job: they go first after a deadlock.
+            if not isinstance(error, OutcomeUnknown | StoreError | SessionLost | DeadlockDetected):
+                self._await_undone(use, fence.job, declared, requester)
             raise
         finally:
             self._in_transaction.over(fence.job)
         if not all(map(is_finished, last)):
             with outcome_of(fence.job):
-                self._await_job(fence.job, declared, asked)
+                self._await_job(fence.job, declared, requester)
         return commit_at
 
     def _with_children(
         self,
-        use: Use,
+        use: CatalogUse,
         declared: Sequence[AnyDescriptor],
         fence: Fence,
         waiter: LeaseWaiter,
@@ -329,34 +353,36 @@ class SchemaChanger:
         self._in_transaction.complete(use, declared, prepared)
         return prepared.last, self._publish_now(use, prepared.last, settled)
 
-    def _await_undone(self, use: Use, job: int, declared: Sequence[AnyDescriptor], asked: Requester) -> None:
+    def _await_undone(
+        self, use: CatalogUse, job: int, declared: Sequence[AnyDescriptor], requester: Requester
+    ) -> None:
         """An error is reported when nothing of the change is left that others would have to obey, or after a
         while.
         """
         use.close()  # the job that reverses it waits for what this one uses
-        check = self._while_in_time(asked)
+        check = self._while_in_time(requester)
         with suppress(TenureError):
-            self._await_end(job, asked._replace(check=check))
+            self._await_end(job, requester._replace(check=check))
             self._make_known(declared, check)
 
-    def _while_in_time(self, asked: Requester) -> Callable[[], None]:
+    def _while_in_time(self, requester: Requester) -> Callable[[], None]:
         env = self._store.env
         until = env.monotonic() + UNDONE_SECONDS
 
         def check() -> None:
-            asked.check()
+            requester.check()
             if env.monotonic() > until:
                 raise RetryError("it takes long")
 
         return check
 
-    def _await_job(self, id: int, declared: Sequence[AnyDescriptor], asked: Requester) -> None:
+    def _await_job(self, id: int, declared: Sequence[AnyDescriptor], requester: Requester) -> None:
         """Returns when a job has succeeded; raises its error otherwise.
 
         A statement that stops waiting is told that the job goes on.
         """
         try:
-            control = self._await_end(id, asked)
+            control = self._await_end(id, requester)
         except OutcomeUnknown:
             raise
         except TenureError as error:
@@ -365,7 +391,7 @@ class SchemaChanger:
         progress = self._jobs.progress(self._store.snapshot(), id)
         if control is not None and not _is_public(control, progress):
             with suppress(TenureError):
-                self._make_known(declared, self._while_in_time(asked))
+                self._make_known(declared, self._while_in_time(requester))
             raise failure_of(id, control)
         self._make_known(declared)
 
@@ -387,11 +413,11 @@ class SchemaChanger:
         stored = (self._catalog.get(snapshot, each.id) for each in declared)
         return max((each.modified_at for each in stored if each is not None), default=ZERO_AT)
 
-    def _await_end(self, id: int, asked: Requester) -> JobControl | None:
+    def _await_end(self, id: int, requester: Requester) -> JobControl | None:
         """The record of a job that has ended; None if it was deleted."""
-        seconds = JOB_POLL_SECONDS if asked.check is NOBODY.check else CANCEL_SECONDS
+        seconds = JOB_POLL_SECONDS if requester.check is NOBODY.check else CANCEL_SECONDS
         snapshot = await_jobs(
-            self._store, self._jobs, [id], TERMINAL.__contains__, check=asked.check, look_seconds=seconds
+            self._store, self._jobs, [id], TERMINAL.__contains__, check=requester.check, look_seconds=seconds
         )
         return self._jobs.control(snapshot, id)
 
@@ -407,11 +433,11 @@ def _after_commit(commit_at: Timestamp) -> Iterator[None]:
         ) from error
 
 
-def _made_from(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
+def _made_from(use: CatalogUse, descriptor: AnyDescriptor) -> AnyDescriptor:
     return replace(descriptor, version=use.draft.made_from[descriptor.id])
 
 
-def _fills_from_new_sequence(use: Use, declared: Sequence[AnyDescriptor]) -> bool:
+def _fills_from_new_sequence(use: CatalogUse, declared: Sequence[AnyDescriptor]) -> bool:
     """Whether rows get values of a new sequence, which has to be published before them."""
     return any(
         isinstance(table, Table)
@@ -424,7 +450,7 @@ def _fills_from_new_sequence(use: Use, declared: Sequence[AnyDescriptor]) -> boo
     )
 
 
-def _refers_to_others(use: Use, declared: Sequence[AnyDescriptor]) -> bool:
+def _refers_to_others(use: CatalogUse, declared: Sequence[AnyDescriptor]) -> bool:
     """Whether a new table refers to an existing one, whose writers must know before rows come."""
     return any(
         isinstance(each, Table)
@@ -434,7 +460,7 @@ def _refers_to_others(use: Use, declared: Sequence[AnyDescriptor]) -> bool:
     )
 
 
-def _hidden(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
+def _hidden(use: CatalogUse, descriptor: AnyDescriptor) -> AnyDescriptor:
     """A new table that refers to others is shown when their writers know of it.
 
     A new sequence is shown with its user; until then it can be reversed.

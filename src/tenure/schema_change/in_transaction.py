@@ -16,6 +16,13 @@ written after it.
 Invariant (emptied-alone): between the version that closes a table and the one that has its new indexes only
 the transaction that empties it reads or writes it.
 
+A name that the parent takes from one object and gives to another (DROP TABLE t, CREATE TABLE t) is closed by
+the first child, too: who looks it up waits until the parent has ended. When all leases on the version before
+are gone nobody means the former object by it any more, and the parent's commit gives the name away at once.
+
+Invariant (handed-over): a name goes from one object to another only when no lease of another node leads from
+it to an object that may be used.
+
 The parent handles the rows that it has written itself: children leave them out when they fill and prove, and
 look for the targets of references in the store as the parent would leave it. So rows that it corrected before
 are correct, and rows that it deleted are gone. At the very end the parent refreshes and completes its rows
@@ -36,8 +43,9 @@ from tenure.base.retries import Retries
 from tenure.catalog.changes.publisher import Publisher, check_made_from
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Table, elements, replace
+from tenure.catalog.descriptors.drafts import Draft
 from tenure.catalog.descriptors.elements import is_adding, is_finished, shown
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.cluster.jobs.job_records import JobProgress
 from tenure.cluster.jobs.job_states import JobState
@@ -93,7 +101,7 @@ class InTransaction:
 
     def begin(
         self,
-        use: Use,
+        use: CatalogUse,
         declared: Sequence[AnyDescriptor],
         waiter: LeaseWaiter,
         *,
@@ -120,7 +128,7 @@ class InTransaction:
             fence = self._jobs.claim(child, job.id, self._session().id)
             assert fence is not None, "a job of one's own making was not to be had"
             stages = [
-                with_job(with_preparations(former, each, is_emptied=use.draft.is_emptied(each.id)), job.id)
+                _first_stage(use.draft, former, each, job.id)
                 for each in declared
                 if (former := stored[each.id]) is not None
             ]
@@ -139,7 +147,7 @@ class InTransaction:
 
     def prepare(
         self,
-        use: Use,
+        use: CatalogUse,
         declared: Sequence[AnyDescriptor],
         fence: Fence,
         waiter: LeaseWaiter,
@@ -159,7 +167,7 @@ class InTransaction:
         walk.until_prepared()
         return PreparedChange(fence, [self._last_step(use, each, fence.job) for each in declared])
 
-    def complete(self, use: Use, declared: Sequence[AnyDescriptor], prepared: PreparedChange) -> None:
+    def complete(self, use: CatalogUse, declared: Sequence[AnyDescriptor], prepared: PreparedChange) -> None:
         """Called in the parent, right before its commit: completes rows, ends the job."""
         use.refresh()
         self._jobs.fenced(use.txn, prepared.fence)
@@ -180,9 +188,20 @@ class InTransaction:
         """Called when the transaction has ended: any node may adopt its job, if it still exists."""
         self._reservations.unreserve(job)
 
-    def _last_step(self, use: Use, declared: AnyDescriptor, job: int) -> AnyDescriptor:
+    def _last_step(self, use: CatalogUse, declared: AnyDescriptor, job: int) -> AnyDescriptor:
         stored = self._catalog.get(use.txn, declared.id)
-        return replace(with_job(shown(declared), job), version=0 if stored is None else stored.version)
+        last = shown(declared)
+        handed_over = use.draft.handed_over().get(declared.id, frozenset())
+        last = replace(last, draining=tuple(each for each in last.draining if each not in handed_over))
+        return replace(with_job(last, job), version=0 if stored is None else stored.version)
+
+
+def _first_stage(draft: Draft, stored: AnyDescriptor, declared: AnyDescriptor, job: int) -> AnyDescriptor:
+    """The additions of a change; and closed names, where another object gets one of its names."""
+    stage = with_preparations(stored, declared, is_emptied=draft.is_emptied(declared.id))
+    if declared.id in draft.handed_over():
+        stage = replace(stage, closed_by=job)
+    return with_job(stage, job)
 
 
 class _Children:

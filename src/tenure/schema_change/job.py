@@ -105,8 +105,9 @@ def _is_open(walk: Walk) -> bool:
     """Whether the last step is missing: it leaves nothing half added, and no reference to something
     absent.
     """
-    is_unseen = any(isinstance(each, Table) and not is_shown(each) for each in walk.own())
-    return is_unseen or bool(walk.with_strays())
+    own = walk.own()
+    is_unseen = any(isinstance(each, Table) and not is_shown(each) for each in own)
+    return is_unseen or any(each.closed_by for each in own) or bool(walk.with_strays())
 
 
 class RunFill:

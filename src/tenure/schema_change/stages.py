@@ -141,10 +141,10 @@ def _extended(stored: tuple[T, ...], declared: tuple[T, ...]) -> tuple[T, ...]:
 
 def _prepared(stored: tuple[E, ...], declared: tuple[E, ...]) -> tuple[E, ...]:
     moving = {each.id: each for each in declared if _is_preparation(each)}
-    known = {each.id for each in stored}
+    stored_ids = {each.id for each in stored}
     # Existing elements only get their goal: a new name is shown with the rest.
     kept = tuple(_moved(each, moving.get(each.id, each)) for each in stored)
-    return kept + tuple(each for each in declared if each.id in moving and each.id not in known)
+    return kept + tuple(each for each in declared if each.id in moving and each.id not in stored_ids)
 
 
 def _moved(stored: E, declared: E) -> E:

@@ -11,8 +11,11 @@ children of the transaction that declared the change.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
+from tenure.base.errors import SnapshotTooOld
+from tenure.base.timestamp import Timestamp
 from tenure.catalog.changes.publisher import Publisher
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorState, Table, is_dropped
@@ -81,6 +84,18 @@ class Fill(Protocol):
         ...
 
 
+Reading = Callable[[Snapshot, Sequence[Table]], AbstractContextManager[None]]
+"""Keeps what a snapshot shows of tables, for as long as it is read."""
+
+
+def unprotected(snapshot: Snapshot, tables: Sequence[Table]) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+RESTARTS_MAX = 10
+"""How often a piece of work goes on at a newer time: a proof whose snapshot cannot be protected must end."""
+
+
 class Walk:
     def __init__(
         self,
@@ -96,9 +111,12 @@ class Walk:
         progress: WorkProgress | None = None,
         fill: Fill | None = None,
         view: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
+        reading: Reading = unprotected,
         timeout: float | None = None,
     ) -> None:
-        """`view` makes the source of a proof from the committed rows: see `schema_change.in_transaction`."""
+        """`view` makes the source of a proof from the committed rows: see `schema_change.in_transaction`.
+        `reading` protects what is read for long.
+        """
         self._store = store
         self._catalog = catalog
         self._publisher = publisher
@@ -110,7 +128,10 @@ class Walk:
         self._progress = progress or UntrackedProgress()
         self._fill = fill
         self._view = view
+        self._reading = reading
         self._timeout = timeout
+        self._filled_since: dict[tuple[int, int], Timestamp] = {}
+        """The indexes that this walk has filled from the first row to the last, with B of each."""
 
     def to_the_end(self) -> None:
         """Walks every descriptor to its end."""
@@ -168,11 +189,45 @@ class Walk:
         start = self._progress.start_of(work)
         if start is None or self._is_done_in_lake(table, work, start):
             return
+        if work.kind is WorkKind.PROVE_UNIQUE and self._is_proved_by_fill(table, work):
+            self._progress.save(work, None)
+            return
+        for restarts_left in reversed(range(RESTARTS_MAX + 1)):
+            try:
+                return self._go_on(table, work, start)
+            except SnapshotTooOld:
+                if not restarts_left:
+                    raise
+            start = self._progress.start_of(work) or b""
+
+    def _go_on(self, table: Table, work: Work, start: bytes) -> None:
+        """Does a piece of work from where it is; raises SnapshotTooOld if this process stood still for longer
+        than the ttl, as then nothing has protected what it reads.
+        """
         # Read after the wait: from here on every writer keeps the additions up to date.
-        source = self._view(self._store.snapshot())
-        for following in self._worker.resume(work, table, source, self._transact, start):
-            self._waiter.check()
-            self._progress.save(work, following)
+        snapshot = self._store.snapshot()
+        source = self._view(snapshot)
+        with self._reading(snapshot, [table, *self._targets(snapshot, table)]):
+            for following in self._worker.resume(work, table, source, self._transact, start):
+                self._waiter.check()
+                self._progress.save(work, following)
+        if work.kind is WorkKind.FILL_INDEX and not start:
+            self._filled_since[work.table, work.element] = snapshot.at
+
+    def _targets(self, snapshot: Snapshot, table: Table) -> list[Table]:
+        """The tables that its foreign keys refer to."""
+        found = (self._catalog.get(snapshot, key.target) for key in table.foreign_keys)
+        return [each for each in found if isinstance(each, Table)]
+
+    def _is_proved_by_fill(self, table: Table, work: Work) -> bool:
+        """Whether an index is known to be unique: nobody has written to the table since its fill began.
+
+        The fill has given each row its entry, and each entry was absent, or the row's own, before. A writer
+        could have taken an entry from another row meanwhile: only the proof finds that.
+        """
+        since_at = self._filled_since.get((work.table, work.element))
+        rows = self._store.keyspace.index_span(work.table, table.primary)
+        return since_at is not None and not self._store.has_changed(rows, since_at)
 
     def _is_done_in_lake(self, table: Table, work: Work, start: bytes) -> bool:
         if self._fill is None:

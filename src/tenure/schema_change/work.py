@@ -10,18 +10,20 @@ Walk: `schema_change.walk` has a `Worker` do what `stages.work_before` names; it
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from tenure.base.errors import CommitTooLarge, CorruptData, NotSupported, RetryError
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
 from tenure.catalog.descriptors.drafts import Draft
+from tenure.catalog.descriptors.elements import advance, is_finished
 from tenure.expr.tree.compiled import Context
 from tenure.kv.keys import Keyspace
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.stages import Work, WorkKind, arriving_again, as_it_will_be, work_before
-from tenure.storage.engine import head_of
+from tenure.storage.engine import head_of, heads_of
 from tenure.table.backfill import (
     BATCH_ROWS_MIN,
     FillBatch,
@@ -33,6 +35,7 @@ from tenure.table.backfill import (
 from tenure.table.completion import complete_rows, written_keys
 from tenure.table.read import at
 from tenure.table.rows import Layout, Layouts
+from tenure.table.sequences import SessionSequences
 from tenure.table.validate import Offence, validate_check, validate_foreign_key, validate_unique
 
 T = TypeVar("T")
@@ -62,6 +65,12 @@ class Worker:
         worker = Worker(self._keyspace, self._catalog, self._layouts, self._context)
         worker._declared = declared
         return worker
+
+    def _expression_context(self) -> Context:
+        context = self._context()
+        if not isinstance(context.sequences, SessionSequences):
+            return context
+        return replace(context, sequences=context.sequences.over(self._declared))
 
     def beside(self, parent: Transaction) -> "Worker":
         """The same for children of a transaction: they leave out the rows that it has written itself."""
@@ -94,7 +103,7 @@ class Worker:
     def _batch(
         self, work: Work, layout: Layout, source: Source, transact: Transact, start: bytes, pace: Pace
     ) -> FillBatch:
-        context = self._context()
+        context = self._expression_context()
         run, rows_max = pace.paced(transact), pace.rows
         match work.kind:
             case WorkKind.FILL_COLUMN:
@@ -117,6 +126,17 @@ class Worker:
                 self._prove(work, layout, source, context)
                 return FillBatch(0, None)
 
+    def complete_stages(
+        self, txn: Transaction, declared: Table, is_left: Callable[[Work], bool] = lambda _: False
+    ) -> None:
+        """Does all the work between the stages in one transaction; what `is_left` names is not done."""
+        stage: AnyDescriptor = declared
+        while isinstance(stage, Table) and not is_finished(stage):
+            for work in work_before(stage):
+                for _ in () if is_left(work) else self.do(work, stage, txn, lambda run: run(txn)):
+                    pass
+            stage = advance(stage)
+
     def has_written(self, txn: Transaction, table: int) -> bool:
         """Whether a transaction has rows of its own in a table."""
         return bool(txn.written(self._keyspace.table_span(table)))
@@ -127,7 +147,7 @@ class Worker:
         It wrote them before it declared the elements, or without knowing them; its children left them out.
         """
         layout = self._layout(txn, as_it_will_be(declared))
-        complete_rows(txn, layout, self._tables(txn), self._context())
+        complete_rows(txn, layout, self._tables(txn), self._expression_context())
 
     def complete_own(self, txn: Transaction, draft: Draft) -> None:
         """The same for tables that this transaction has created or emptied: none of their rows is committed.
@@ -143,7 +163,7 @@ class Worker:
     def _check_in_place(self, txn: Transaction, table: Table) -> None:
         """A statement that was planned before its table was emptied may have written to a former index."""
         heads = {self._keyspace.head(table.id, index.id) for index in table.indexes}
-        if any(head_of(key) not in heads for key in txn.written(self._keyspace.table_span(table.id))):
+        if not heads.issuperset(heads_of(txn.written(self._keyspace.table_span(table.id)))):
             raise RetryError(f'rows of "{table.name}" were written as if it had not been truncated')
 
     def _complete_new(self, txn: Transaction, declared: Table) -> None:

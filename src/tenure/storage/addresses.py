@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from tenure.base.env import Env
 from tenure.base.errors import InputOutput, InvalidParameter
 from tenure.storage.engine import Engine
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 
 if TYPE_CHECKING:
-    from tenure.storage.postgres import PostgresEngine
+    from tenure.storage.postgres.postgres_engine import PostgresEngine
 
 SQLITE_PREFIX = "sqlite:"
 POSTGRES_PREFIXES = ("postgresql://", "postgres://")
@@ -41,7 +41,7 @@ def open_engine(address: str, env: Env) -> OpenEngine:
     """Opens the store at `sqlite:PATH` or `postgresql://...`; makes a missing directory."""
     if address.startswith(POSTGRES_PREFIXES):
         # Its driver takes a fifth of a second to import, so it is imported only where it is needed.
-        from tenure.storage.postgres import PostgresEngine
+        from tenure.storage.postgres.postgres_engine import PostgresEngine
 
         dsn, connections = _split_connections(address)
         return PostgresEngine(dsn, env, pool_size=connections)

@@ -3,6 +3,7 @@
     live(key, at, value)            the newest revision of each key (a tombstone too: value NULL)
     past(key, at, until, value)     older revisions, visible in [at, until)
     clock(at)                       the store clock: the greatest commit timestamp
+    head_clock(head, at, written_at)   the newest commit that has moved each head, and that has written to it
     lane(id, seq, outcomes)         the outcomes of each committer's last group
 
 An engine knows keys as bytes and no more, except that the first HEAD_BYTES of a key (its
@@ -30,20 +31,34 @@ outcome of its last group can no longer be found.
 `at <= T < until`. Every key that has a revision has a row in `live`, so a read at T walks `live` and looks
 into `past` only for keys that changed after T.
 
+**The head clock** says which heads have moved since a time, without a look at each. A commit moves the heads
+of the keys that it writes, and those that it names besides (`Commit.moves`, `Commit.thresholds`). A raised
+threshold moves its index for watches alone. For sweeps it is no write, or each sweep would find what the last
+one has published. Heads that nobody reads or writes any more leave it (`Commit.forgotten`). The row of
+EVERY_HEAD says from when on all writers of the store have kept the head clock;
+without it, any head may have moved.
+Invariant (head-clock): a head in which a key was written, or that a commit has named, since a time from which
+the head clock is kept, is among those that have moved since.
+
 **Marks.** A `Guard` names two small spans of keys whose newest values are timestamps (eight bytes,
 big-endian); the engine returns the greatest of each: threshold and cleaned mark.
 
-Walk: called by `kv` alone; implemented by `storage.sqlite` and `storage.postgres`.
+Walk: called by `kv` alone; implemented by `storage.sqlite.sqlite_engine` and
+`storage.postgres.postgres_engine`.
 """
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
-from tenure.base.timestamp import Timestamp, to_bytes
+from tenure.base.timestamp import ZERO_AT, Timestamp, to_bytes
 
 HEAD_BYTES = 10
 """Tenant (4), table (4) and index (2): see `kv.keys`."""
+
+EVERY_HEAD = b""
+"""Among the heads that a commit moves: all of them."""
 
 FORMAT = 1
 """The format of the engine's tables; a file or database of a newer one is refused."""
@@ -51,6 +66,17 @@ FORMAT = 1
 
 def head_of(key: bytes) -> bytes:
     return key[:HEAD_BYTES]
+
+
+def heads_of(keys: Sequence[bytes]) -> list[bytes]:
+    """The heads of sorted keys, each once, by one search for each."""
+    heads: list[bytes] = []
+    at = 0
+    while at < len(keys):
+        head = head_of(keys[at])
+        heads.append(head)
+        at = bisect_right(keys, head, at, key=head_of)
+    return heads
 
 
 class Revision(NamedTuple):
@@ -130,6 +156,26 @@ class Revisions(NamedTuple):
     limit: int
 
 
+class MovedHeads(NamedTuple):
+    """The heads that have moved since a time, up to the clock of the same snapshot."""
+
+    clock_at: Timestamp
+    heads: frozenset[bytes] | None
+    """None if any head may have moved."""
+
+
+class WrittenHeads(NamedTuple):
+    """When each head was last written to."""
+
+    kept_since_at: Timestamp
+    """From when on the head clock is kept: earlier writes may be missing. MAX_AT if it is not kept."""
+    written_at: Mapping[bytes, Timestamp]
+
+    def may_have_changed(self, head: bytes, since_at: Timestamp) -> bool:
+        """Whether a head may have been written to after a time."""
+        return since_at < self.kept_since_at or self.written_at.get(head, ZERO_AT) > since_at
+
+
 class Spread(NamedTuple):
     """How much of a span is newer than a time: keys, bytes, and a sample of one key in every so many."""
 
@@ -137,6 +183,20 @@ class Spread(NamedTuple):
     size: int
     """In bytes."""
     cuts: Sequence[bytes]
+
+
+REVISION_BYTES = 256
+"""The memory that a revision takes besides its key and value, in the process that merges it."""
+
+
+class Portion(NamedTuple):
+    """Some neighbouring keys of a span, with their revisions of an interval of time."""
+
+    first: bytes
+    """Its least key; it ends where the next portion begins."""
+    keys: int
+    size: int
+    """Of all their revisions in the interval, in bytes: key, value and REVISION_BYTES each."""
 
 
 class Stamp(NamedTuple):
@@ -174,8 +234,10 @@ def _splice(data: bytes, stamp: Stamp, commit_at: Timestamp) -> bytes:
 class Removes(IntEnum):
     """Which revisions of a span a removal deletes.
 
-    SUPERSEDED: of `past`, those with until <= at: invisible at every time from `at` on.
-    GARBAGE: those, and the tombstones of `live` committed by `at` (wrong above a base).
+    SUPERSEDED: of `past`, those with until <= at that are visible at no kept point: invisible at every
+    readable time.
+    GARBAGE: those, and the tombstones of `live` committed by `at` (wrong above a base). A tombstone stays
+    while `past` has a revision of its key, because reads find a key through `live`.
     FLUSHED: all that were committed by `at`, regardless of later revisions: the lake has them.
     """
 
@@ -190,7 +252,11 @@ class Removal(NamedTuple):
     removes: Removes
     at: Timestamp
     limit: int
-    """The most revisions to remove; the outcome says how many were removed."""
+    """The most rows to look at, kept or removed; the outcome says how many were removed."""
+    points: tuple[Timestamp, ...] = ()
+    """Kept points: times below `at` at which the span stays readable. FLUSHED has none."""
+    after: bytes = b""
+    """Where the removal before has stopped: `last` of its outcome, which only an engine can read."""
 
 
 class Commit(NamedTuple):
@@ -207,6 +273,12 @@ class Commit(NamedTuple):
     absent: tuple[bytes, ...] = ()
     """Keys that must have no row when it commits. A tombstone counts as no row."""
     writes: tuple[Write, ...] = ()
+    moves: tuple[bytes, ...] = ()
+    """Heads that count as written to although no key of theirs is written."""
+    thresholds: tuple[bytes, ...] = ()
+    """Heads whose thresholds are written: they move, and do not count as written to."""
+    forgotten: tuple[bytes, ...] = ()
+    """Heads that leave the head clock, even if the commit moves them: they have neither rows nor marks."""
     removals: tuple[Removal, ...] = ()
     deadline_at: Timestamp | None = None
     not_before_at: Timestamp | None = None
@@ -231,6 +303,10 @@ class Outcome(NamedTuple):
     at: Timestamp
     key: bytes = b""
     removed: int = 0
+    last: bytes = b""
+    """Where a removal was cut by its limit: `after` of the next one. Empty if the span is finished."""
+    counts: tuple[int, ...] = ()
+    """If several removals ran: how many revisions each has removed, up to the one that was cut."""
 
 
 def mistimed(
@@ -289,6 +365,23 @@ class Engine(Protocol):
 
     def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
         """How much of [lo, hi) has its newest revision after `since_at`: for planning, as of now."""
+        ...
+
+    def moved_heads(self, since_at: Timestamp) -> MovedHeads:
+        """Which heads have moved since a time. It costs what has moved, not what there is."""
+        ...
+
+    def written_heads(self) -> WrittenHeads:
+        """When each head was last written to: for sweeps, which look at all of them now and then."""
+        ...
+
+    def portions(
+        self, lo: bytes, hi: bytes, since_at: Timestamp, until_at: Timestamp, size_max: int
+    ) -> list[Portion]:
+        """Cuts the keys of [lo, hi) with revisions in (since_at, until_at] into portions, in key order.
+
+        Without its last key, a portion has at most `size_max` bytes: a key is never cut.
+        """
         ...
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:

@@ -30,6 +30,8 @@ from tenure.base.errors import InvalidParameter
 TEXT_LENGTH_MAX = 4096
 PART_BYTES_MAX = 255
 """The limit of file systems."""
+STEM_BYTES_MAX = 120
+"""For an object's name in a file's name: numbers and an ending have to fit beside it."""
 PATH_BYTES_MAX = 1024
 """The limit of S3."""
 PARTS_MAX = 64
@@ -158,6 +160,13 @@ def fault_of(part: str) -> str:
     if len(part.encode()) > PART_BYTES_MAX:
         return f"a name longer than {PART_BYTES_MAX} bytes"
     return ""
+
+
+def file_stem(name: str) -> str:
+    """A name as part of a file's: characters with a meaning to a file system or a shell become an
+    underscore.
+    """
+    return re.sub(r"[^\w-]", "_", name).encode()[:STEM_BYTES_MAX].decode(errors="ignore")
 
 
 def _check_text(text: str) -> None:

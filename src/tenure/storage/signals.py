@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from tenure.base.env import Env
 from tenure.storage.engine import HEAD_BYTES
+from tenure.storage.head_spans import HeadSpans
 
 Wake = Callable[[], None]
 
@@ -22,9 +23,10 @@ class _Subscriber(NamedTuple):
     wake: Wake
     bounds: tuple[tuple[bytes, bytes], ...]
     """For each span the head of its first key, and its end. Empty: every commit wakes the subscriber."""
+    spans: HeadSpans
 
     def wants(self, heads: Collection[bytes]) -> bool:
-        return not self.bounds or any(first <= head < end for head in heads for first, end in self.bounds)
+        return not self.bounds or bool(self.spans.touched(heads))
 
 
 class Signals:
@@ -34,7 +36,8 @@ class Signals:
         """Never changed in place: waking needs no lock."""
 
     def subscribe(self, wake: Wake, spans: Sequence[tuple[bytes, bytes]] = ()) -> Callable[[], None]:
-        subscriber = _Subscriber(wake, tuple((lo[:HEAD_BYTES], hi) for lo, hi in spans))
+        bounds = tuple(sorted((lo[:HEAD_BYTES], hi) for lo, hi in spans))
+        subscriber = _Subscriber(wake, bounds, HeadSpans(bounds))
         with self._lock:
             self._subscribers += (subscriber,)
         return lambda: self._unsubscribe(subscriber)

@@ -10,7 +10,7 @@ from tenure.base.clock import check_offset
 from tenure.base.env import Env
 from tenure.base.loops import Loop
 from tenure.storage.addresses import OpenEngine
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 
 CHECKPOINT_SECONDS = 0.2
 """Short enough that the WAL stays small under full load, long enough to cost nothing when idle."""

@@ -26,16 +26,16 @@ Walk: the schema changer's job calls these with `Store.transact`, under its fenc
 `TableWriter.fill`.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeVar
 
 from tenure.base.errors import NotNullViolation, UniqueViolation
 from tenure.expr.functions.function import Context
-from tenure.kv.keys import Keyspace, Span
+from tenure.kv.keys import KEY_BYTES_MAX, Keyspace, Span
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import key_text
 from tenure.table.compiled_index import CompiledIndex
-from tenure.table.entry_makers import MakeEntries, Values, entry_maker
+from tenure.table.entry_makers import EntryBatch, MakeEntries, entry_maker
 from tenure.table.foreign_keys import Tables
 from tenure.table.read import Source, at
 from tenure.table.rows import IndexEntry, Layout, Row, check_length, fits
@@ -103,9 +103,43 @@ def backfill_index(
 ) -> FillBatch:
     """Adds the entries of the next rows, except those `without`. Raises UniqueViolation if two are equal."""
     keyed = layout.indexes[index]
-    keys, following = _next_keys(source, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
+    span = layout.keyspace.head_span(layout.primary.head)
+    make = entry_maker(layout, keyed)
+    if make is not None and not isinstance(source, Transaction):
+        return _fill_next(transact, source, layout, keyed, make, without, _rest(span, resume), rows_max)
+    keys, following = _next_keys(source, span, resume, rows_max)
     keys = [key for key in keys if key not in without]
     return FillBatch(transact(lambda txn: _add(txn, layout, keyed, context, keys)) if keys else 0, following)
+
+
+def _fill_next(
+    transact: Transact,
+    source: Source,
+    layout: Layout,
+    index: CompiledIndex,
+    make: MakeEntries,
+    without: Collection[bytes],
+    span: Span,
+    rows_max: int,
+) -> FillBatch:
+    """The same where rows need not be decoded: a transaction reads its rows by one scan.
+
+    It finds rows that came after B, too. Their writers have made their entries, so they stay as they are. It
+    ends with the last row of B: otherwise it might follow writers who append rows
+    for ever.
+    """
+    last = next((key for key, _ in source.scan(span, limit=1, reverse=True)), None)
+    if last is None:
+        return FillBatch(0, None)
+    following: bytes | None = None
+
+    def fill(txn: Transaction) -> int:
+        nonlocal following
+        found = txn.rows(Span(span.lo, last + b"\0"), limit=rows_max)
+        following = found[-1][0] + b"\0" if len(found) == rows_max else None
+        return _add_made(txn, layout, index, make, [row for row in found if row[0] not in without])
+
+    return FillBatch(transact(fill), following)
 
 
 def refill_index(
@@ -119,7 +153,9 @@ def refill_index(
 def _add(txn: Transaction, layout: Layout, index: CompiledIndex, context: Context, keys: list[bytes]) -> int:
     make = entry_maker(layout, index)
     if make is not None:
-        return _add_made(txn, layout, index, make, keys)
+        found = zip(keys, txn.get_many(keys), strict=True)
+        stored = [(key, value) for key, value in found if value is not None]
+        return _add_made(txn, layout, index, make, stored)
     added = 0
     for row, entry in _entries(txn, layout, index, context, keys):
         _check_primary(txn, layout, index, row)
@@ -128,18 +164,22 @@ def _add(txn: Transaction, layout: Layout, index: CompiledIndex, context: Contex
 
 
 def _add_made(
-    txn: Transaction, layout: Layout, index: CompiledIndex, make: MakeEntries, keys: list[bytes]
+    txn: Transaction,
+    layout: Layout,
+    index: CompiledIndex,
+    make: MakeEntries,
+    stored: list[tuple[bytes, bytes]],
 ) -> int:
-    """The same where rows need not be decoded, except those that conflict with another entry."""
-    found = zip(keys, txn.get_many(keys), strict=True)
-    stored = [(key, value) for key, value in found if value is not None]
-    made = list(make(stored)) if stored else []
-    if _is_clear(txn, index, made):
-        txn.put_all(entry for entry, _ in made)
-        return len(made)
-    txn.read_ahead(entry.key for entry, _ in made if fits(entry))
+    """Adds the entries of some rows, which are decoded only if they conflict with another entry."""
+    if not stored:
+        return 0
+    entries = make(stored)
+    if _is_clear(txn, index, entries):
+        txn.put_all(zip(entries.keys, entries.values, strict=True))
+        return len(stored)
+    txn.read_ahead(key for key in entries.keys if len(key) <= KEY_BYTES_MAX)
     added = 0
-    for (key, value), (entry, values) in zip(stored, made, strict=True):
+    for (key, value), (entry, values) in zip(stored, entries.entries, strict=True):
         if fits(entry) and not (index.is_primary and None in values):
             there = txn.get(entry.key)
             if there is None:
@@ -151,14 +191,13 @@ def _add_made(
     return added
 
 
-def _is_clear(txn: Transaction, index: CompiledIndex, made: Sequence[tuple[IndexEntry, Values]]) -> bool:
+def _is_clear(txn: Transaction, index: CompiledIndex, entries: EntryBatch) -> bool:
     """Whether all of these entries can be added, and nothing is in the way of any."""
-    keys = {entry.key for entry, _ in made}
-    if len(keys) < len(made) or not all(fits(entry) for entry, _ in made):
+    if len(set(entries.keys)) < len(entries.keys) or max(map(len, entries.keys)) > KEY_BYTES_MAX:
         return False
-    if index.is_primary and any(None in values for _, values in made):
+    if index.is_primary and any(None in column for column in entries.columns):
         return False
-    return txn.are_absent(keys)
+    return txn.are_absent(entries.keys)
 
 
 def _add_one(txn: Transaction, layout: Layout, index: CompiledIndex, row: Row, entry: IndexEntry) -> int:

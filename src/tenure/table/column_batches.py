@@ -48,10 +48,10 @@ class WantedColumns(NamedTuple):
     def of(cls, layout: Layout, columns: Sequence[int]) -> "WantedColumns":
         return cls(layout, {id: identity(layout.columns[id]) for id in sorted(set(columns))})
 
-    def with_columns_of(self, held: "WantedColumns | None") -> "WantedColumns":
+    def with_columns_of(self, other: "WantedColumns | None") -> "WantedColumns":
         """With the columns of another, as far as this version defines them alike."""
-        known = {} if held is None else held.columns
-        same = {id: each for id, each in known.items() if id in self.layout.columns}
+        columns = {} if other is None else other.columns
+        same = {id: each for id, each in columns.items() if id in self.layout.columns}
         kept = {id: each for id, each in same.items() if identity(self.layout.columns[id]) == each}
         return self._replace(columns=dict(sorted({**kept, **self.columns}.items())))
 

@@ -3,7 +3,7 @@
 A part is sorted by key, and of one key by time: the last revision of a key in a part is the only one
 that may still be open (`until` is the end of time).
 
-    applied(held, revisions)    1  the revisions as a part: each ends where the next of its key begins
+    applied(cached, revisions)  1  the revisions as a part: each ends where the next of its key begins
                                 2  the first of each key ends the open row in an earlier part
 
 The last parts are joined when there are many; rows that are no longer visible at any readable time are
@@ -51,7 +51,7 @@ class RowPart(NamedTuple):
         return int(self.table.nbytes + keys + self.at.nbytes + self.until.nbytes)
 
 
-class HeldParts(NamedTuple):
+class CachedParts(NamedTuple):
     wanted: WantedColumns
     parts: tuple[RowPart, ...]
     loaded_at: Timestamp
@@ -92,30 +92,30 @@ def together(pieces: Sequence[RowPart], schema: pa.Schema) -> RowPart:
 
 
 def applied(
-    held: HeldParts, revisions: Sequence[Revision], through_at: Timestamp, read_at: Timestamp
-) -> HeldParts:
+    cached: CachedParts, revisions: Sequence[Revision], through_at: Timestamp, read_at: Timestamp
+) -> CachedParts:
     """Applies everything that happened up to `through_at`; stays readable at `read_at` and later."""
     if not revisions:
-        return held._replace(through_at=through_at)
+        return cached._replace(through_at=through_at)
     ordered = sorted(revisions)  # by key, then time; no two have both equal
     until = [later.at if later.key == each.key else OPEN for each, later in itertools.pairwise(ordered)]
     until.append(OPEN)
     firsts = [ordered[0], *(b for a, b in itertools.pairwise(ordered) if a.key != b.key)]
     keys = [each.key[HEAD_BYTES:] for each in firsts]
     ends = np.array([each.at for each in firsts], dtype=np.int64)
-    parts = [_ended(part, keys, ends) for part in held.parts]
+    parts = [_ended(part, keys, ends) for part in cached.parts]
     rows = [(each, end) for each, end in zip(ordered, until, strict=True) if each.value is not None]
     if rows:
-        made = [each for each, _ in rows]
+        revised = [each for each, _ in rows]
         parts.append(
             RowPart(
-                _keys([each.key for each in made]),
-                np.array([each.at for each in made], dtype=np.int64),
+                _keys([each.key for each in revised]),
+                np.array([each.at for each in revised], dtype=np.int64),
                 np.array([end for _, end in rows], dtype=np.int64),
-                pa.Table.from_batches([batch(held.wanted, made)]),
+                pa.Table.from_batches([batch(cached.wanted, revised)]),
             )
         )
-    return _compacted(held._replace(parts=tuple(parts), through_at=through_at), read_at)
+    return _compacted(cached._replace(parts=tuple(parts), through_at=through_at), read_at)
 
 
 def _ended(part: RowPart, newer: Sequence[bytes], ends: Int64s) -> RowPart:
@@ -157,16 +157,16 @@ def _array(suffixes: Sequence[bytes], dtype: np.dtype[Any]) -> KeyArray:
     return array
 
 
-def _compacted(held: HeldParts, read_at: Timestamp) -> HeldParts:
-    rows = sum(len(part.at) for part in held.parts)
-    dead = sum(int(np.count_nonzero(part.until <= read_at)) for part in held.parts)
+def _compacted(parts: CachedParts, read_at: Timestamp) -> CachedParts:
+    rows = sum(len(part.at) for part in parts.parts)
+    dead = sum(int(np.count_nonzero(part.until <= read_at)) for part in parts.parts)
     if dead > rows * DEAD_SHARE_MAX:
-        alive = [_filtered(part, part.until > read_at) for part in held.parts]
-        return held._replace(parts=(_joined(alive),), loaded_at=max(held.loaded_at, read_at))
-    if len(held.parts) > PARTS_MAX:
-        first = _first_joined([len(part.at) for part in held.parts])
-        return held._replace(parts=(*held.parts[:first], _joined(held.parts[first:])))
-    return held
+        alive = [_filtered(part, part.until > read_at) for part in parts.parts]
+        return parts._replace(parts=(_joined(alive),), loaded_at=max(parts.loaded_at, read_at))
+    if len(parts.parts) > PARTS_MAX:
+        first = _first_joined([len(part.at) for part in parts.parts])
+        return parts._replace(parts=(*parts.parts[:first], _joined(parts.parts[first:])))
+    return parts
 
 
 def _first_joined(rows: Sequence[int]) -> int:

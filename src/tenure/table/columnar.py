@@ -10,7 +10,7 @@ a part of their own, and the ones they replace get their `until`. A loop does th
 (`keep_up`), so that they seldom find much to do. So one copy serves readers at all times from the first load
 on; earlier ones read the store.
 
-Parts are never changed in place: a change makes a new `HeldParts` with new arrays where it writes, so a
+Parts are never changed in place: a change makes a new `CachedParts` with new arrays where it writes, so a
 reader keeps its parts while other threads change them. Bytes are bounded: the least recently used tables are
 dropped first, and a table too large by itself is read as a stream of batches.
 
@@ -32,7 +32,7 @@ Walk: `sql.duck.engine` -> `Columnar.read` -> `table.column_batches` makes array
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -48,7 +48,7 @@ from tenure.storage.engine import Revision
 from tenure.table.arrays import Bools
 from tenure.table.arrow import Unrepresentable
 from tenure.table.column_batches import PAGE_ROWS, Builder, WantedColumns, batch, identity
-from tenure.table.column_parts import HeldParts, RowPart, applied, piece, sorted_keys, together
+from tenure.table.column_parts import CachedParts, RowPart, applied, piece, sorted_keys, together
 from tenure.table.lake.base import LakeBase
 from tenure.table.lake.hidden_rows import HiddenRows
 from tenure.table.lake.visible_files import VisibleBase, visible_base, visible_files
@@ -117,22 +117,24 @@ class Columnar:
     ) -> Columns:
         read_at = source.read_at
         if base is not None and read_at < base.flushed_at:
-            held: HeldParts | None = _nothing(wanted, ZERO_AT)
+            cached: CachedParts | None = _nothing(wanted, ZERO_AT)
         else:
-            held = self._held(base, wanted, read_at, check)
+            cached = self._cached_parts(base, wanted, read_at, check)
         over = source.read_span(wanted.span, flushed_at=_flushed_at(base))
-        if held is None:
+        if cached is None:
             found, hiding = self._stream(base, wanted, read_at, over, check)
         else:
-            found, hiding = _visible(held, wanted, read_at, over), held.hiding
+            found, hiding = _visible(cached, wanted, read_at, over), cached.hiding
         if base is None:
             return found
-        files = visible_files(base.manifest, read_at)
-        own = HiddenRows().with_keys(base.groups, files, dict.fromkeys(over, ZERO_AT))
-        seen = visible_base(base.manifest, wanted, read_at, (hiding, own), within)
-        for scan in seen.scans:
-            base.groups.files.check(scan.file, scan.columns(seen.kepts), check)
-        return found._replace(base=seen)
+        hidings = [hiding]
+        if over:
+            files = visible_files(base.manifest, read_at)
+            hidings.append(HiddenRows().with_keys(base.groups, files, dict.fromkeys(over, ZERO_AT)))
+        visible = visible_base(base.manifest, wanted, read_at, hidings, within)
+        for scan in visible.scans:
+            base.groups.files.check(scan.file, scan.columns(visible.kepts), check)
+        return found._replace(base=visible)
 
     def has_moved(self, read: Iterable[Columns]) -> bool:
         """Whether one of the bases that the columns were read from is no longer the newest."""
@@ -151,13 +153,13 @@ class Columnar:
         slot, base = self._slots.get(_key(layout)), self._store.bases.of(layout.primary.head)
         if slot is None and base is None:
             return None
-        held = 0 if slot is None else slot.rows
-        return held + (base.rows_within(layout.primary.span()) if base is not None else 0)
+        delta_rows = 0 if slot is None else slot.rows
+        return delta_rows + (base.rows_within(layout.primary.span()) if base is not None else 0)
 
     def delta_rows(self, layout: Layout) -> int | None:
         """How many rows of a table are held, besides its base; None if that is not known."""
         slot = self._slots.get(_key(layout))
-        return None if slot is None or slot.held is None else slot.held.rows
+        return None if slot is None or slot.cached is None else slot.cached.rows
 
     def is_too_large(self, layout: Layout) -> bool:
         """Whether a table, or its rows above the base, was found too large to be held."""
@@ -172,8 +174,8 @@ class Columnar:
         for slot in slots:
             # The next query does it, or reports the error; other tables are kept up meanwhile.
             with slot.lock, suppress(BaseMoved, CorruptData, Unrepresentable):
-                if slot.held is not None:
-                    wanted, read_at = slot.held.wanted, self._store.snapshot().at
+                if slot.cached is not None:
+                    wanted, read_at = slot.cached.wanted, self._store.snapshot().at
                     base = self._store.bases.of(wanted.layout.primary.head)
                     assert base is None or isinstance(base, LakeBase)
                     if slot.takes(base):
@@ -188,46 +190,46 @@ class Columnar:
 
     # ── tables in memory ────────────────────────────────────────────────────────────────────────
 
-    def _held(
+    def _cached_parts(
         self, base: LakeBase | None, wanted: WantedColumns, read_at: Timestamp, check: Check
-    ) -> HeldParts | None:
+    ) -> CachedParts | None:
         """The parts of a table, up to `read_at` at least; None if they cannot answer, or are too large."""
         slot = self._slot(_key(wanted.layout))
         with slot.lock:
             if not slot.takes(base):
                 return None
-            if slot.held is not None and slot.held.has(wanted) and read_at < slot.held.loaded_at:
+            if slot.cached is not None and slot.cached.has(wanted) and read_at < slot.cached.loaded_at:
                 return None
             self._bring_up(slot, wanted, read_at, check)
-            held = slot.held
+            cached = slot.cached
         self._evict(slot)
-        return held
+        return cached
 
     def _bring_up(self, slot: "_Slot", wanted: WantedColumns, read_at: Timestamp, check: Check) -> None:
         """Catches up, or loads, or finds the table too large."""
-        held, slot.held = slot.held, None
+        cached, slot.cached = slot.cached, None
         try:
-            if held is not None and held.has(wanted):
+            if cached is not None and cached.has(wanted):
                 with suppress(SnapshotTooOld, BaseMoved, Unrepresentable):
-                    slot.held = self._caught_up(slot.base, held, read_at, check)
-            if slot.held is None and slot.too_large_bytes <= self._bytes_max:
-                slot.held = self._loaded_with_others(slot.base, wanted, held, read_at, check)
+                    slot.cached = self._caught_up(slot.base, cached, read_at, check)
+            if slot.cached is None and slot.too_large_bytes <= self._bytes_max:
+                slot.cached = self._loaded_with_others(slot.base, wanted, cached, read_at, check)
         except _TooLarge as error:
             slot.rows, slot.too_large_bytes = error.rows, error.bytes
             pa.default_memory_pool().release_unused()
-        if slot.held is not None:
-            slot.rows = slot.held.rows
+        if slot.cached is not None:
+            slot.rows = slot.cached.rows
 
     def _loaded_with_others(
         self,
         base: LakeBase | None,
         wanted: WantedColumns,
-        held: HeldParts | None,
+        cached: CachedParts | None,
         read_at: Timestamp,
         check: Check,
-    ) -> HeldParts | None:
+    ) -> CachedParts | None:
         """With other columns, too, if they can be held: columns that were used once will be used again."""
-        *larger, least = _with_others(base, wanted, held)
+        *larger, least = _with_others(base, wanted, cached)
         for columns in larger:
             with suppress(Unrepresentable, _TooLarge):
                 return self._loaded(base, columns, read_at, check)
@@ -242,19 +244,19 @@ class Columnar:
 
     def _loaded(
         self, base: LakeBase | None, wanted: WantedColumns, read_at: Timestamp, check: Check
-    ) -> HeldParts | None:
+    ) -> CachedParts | None:
         if base is not None:
             with suppress(SnapshotTooOld):  # history since the flush is incomplete: the visible rows are not
                 return self._caught_up(base, _nothing(wanted, base.flushed_at), read_at, check)
             return None
         pieces: list[RowPart] = []
         used_bytes = 0
-        for made, keys, at in self._batches(wanted, read_at, check):
-            pieces.append(piece(keys, at, made))
+        for rows, keys, at in self._batches(wanted, read_at, check):
+            pieces.append(piece(keys, at, rows))
             used_bytes += pieces[-1].held_bytes
             if used_bytes > self._bytes_max:
                 raise _TooLarge(sum(len(each.at) for each in pieces), used_bytes)
-        return HeldParts(wanted, (together(pieces, wanted.schema),), read_at, read_at)
+        return CachedParts(wanted, (together(pieces, wanted.schema),), read_at, read_at)
 
     def _batches(
         self,
@@ -283,20 +285,22 @@ class Columnar:
             yield builder.batch(), keys, at
 
     def _caught_up(
-        self, base: LakeBase | None, held: HeldParts, read_at: Timestamp, check: Check
-    ) -> HeldParts:
+        self, base: LakeBase | None, cached: CachedParts, read_at: Timestamp, check: Check
+    ) -> CachedParts:
         """With everything that happened up to `read_at`; raises if the history is incomplete."""
-        span = held.wanted.span
-        while held.through_at < read_at:
+        span = cached.wanted.span
+        while cached.through_at < read_at:
             check()
-            interval = self._store.history(span, since_at=held.through_at, limit=HISTORY_ROWS)
-            held = applied(held, interval.revisions, interval.through_at, read_at)
+            interval = self._store.history(span, since_at=cached.through_at, limit=HISTORY_ROWS)
+            cached = applied(cached, interval.revisions, interval.through_at, read_at)
+            if not interval.revisions:
+                continue
             if base is not None:
-                hiding = held.hiding.with_revisions(base.groups, base.manifest.live, interval.revisions)
-                held = held._replace(hiding=hiding)
-            if held.held_bytes > self._bytes_max:
-                raise _TooLarge(held.rows, held.held_bytes)
-        return held
+                hiding = cached.hiding.with_revisions(base.groups, base.manifest.live, interval.revisions)
+                cached = cached._replace(hiding=hiding)
+            if cached.held_bytes > self._bytes_max:
+                raise _TooLarge(cached.rows, cached.held_bytes)
+        return cached
 
     def _evict(self, used: "_Slot") -> None:
         with self._lock:
@@ -323,8 +327,8 @@ class Columnar:
         hiding = HiddenRows() if base is None else self._hidden(base, wanted, read_at, check)
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for made, _, _ in self._batches(wanted, read_at, check, since_at=since_at, without=over):
-                yield made
+            for rows, _, _ in self._batches(wanted, read_at, check, since_at=since_at, without=over):
+                yield rows
             yield batch(wanted, _own(over))
 
         reader = pa.RecordBatchReader.from_batches(wanted.schema, batches())
@@ -348,19 +352,25 @@ class _TooLarge(Exception):
 class _Slot:
     """A table's slot: its parts, or the note that it is too large."""
 
-    def __init__(self, lock: Any) -> None:
+    def __init__(self, lock: AbstractContextManager[object]) -> None:
         self.lock = lock
         self.base: LakeBase | None = None
-        self.held: HeldParts | None = None
+        self.cached: CachedParts | None = None
         """For a table with a base, the rows above it."""
         self.rows = 0
         self.too_large_bytes = 0
         self.used = 0.0
+        self._counted: tuple[tuple[RowPart, ...], HiddenRows, int] | None = None
+        """What was counted last: every read asks, and few have changed anything."""
 
     @property
     def held_bytes(self) -> int:
-        held = self.held
-        return 0 if held is None else held.held_bytes
+        cached, counted = self.cached, self._counted
+        if cached is None:
+            return 0
+        if counted is None or counted[0] is not cached.parts or counted[1] is not cached.hiding:
+            self._counted = counted = (cached.parts, cached.hiding, cached.held_bytes)
+        return counted[2]
 
     def takes(self, base: LakeBase | None) -> bool:
         """Makes room for the rows above a base, if that is another one; not if it is an older one."""
@@ -369,7 +379,7 @@ class _Slot:
         if base is not self.base and (
             base is None or self.base is None or base.manifest != self.base.manifest
         ):
-            self.base, self.held, self.rows, self.too_large_bytes = base, None, 0, 0
+            self.base, self.cached, self.rows, self.too_large_bytes = base, None, 0, 0
         return True
 
 
@@ -377,19 +387,21 @@ def _flushed_at(base: LakeBase | None) -> Timestamp:
     return ZERO_AT if base is None else base.flushed_at
 
 
-def _nothing(wanted: WantedColumns, at: Timestamp) -> HeldParts:
-    return HeldParts(wanted, (together([], wanted.schema),), at, at)
+def _nothing(wanted: WantedColumns, at: Timestamp) -> CachedParts:
+    return CachedParts(wanted, (together([], wanted.schema),), at, at)
 
 
-def _with_others(base: LakeBase | None, wanted: WantedColumns, held: HeldParts | None) -> list[WantedColumns]:
+def _with_others(
+    base: LakeBase | None, wanted: WantedColumns, cached: CachedParts | None
+) -> list[WantedColumns]:
     """Which columns to load, the largest set first. All columns of a delta: reading it is what takes time."""
     most = (
         []
         if base is None
         else [wanted.with_columns_of(WantedColumns.of(wanted.layout, [*wanted.layout.public]))]
     )
-    known = [] if held is None else [wanted.with_columns_of(held.wanted)]
-    larger = [each for each in (*most, *known) if each.columns != wanted.columns]
+    choices = [] if cached is None else [wanted.with_columns_of(cached.wanted)]
+    larger = [each for each in (*most, *choices) if each.columns != wanted.columns]
     return [*larger, wanted]
 
 
@@ -404,10 +416,10 @@ def _own(over: Mapping[bytes, bytes | None]) -> list[Revision]:
 
 
 def _visible(
-    held: HeldParts, wanted: WantedColumns, read_at: Timestamp, over: Mapping[bytes, bytes | None]
+    cached: CachedParts, wanted: WantedColumns, read_at: Timestamp, over: Mapping[bytes, bytes | None]
 ) -> Columns:
-    masks = [_mask(part, read_at, over) for part in held.parts]
-    tables = [part.table.select(wanted.names) for part in held.parts]
+    masks = [_mask(part, read_at, over) for part in cached.parts]
+    tables = [part.table.select(wanted.names) for part in cached.parts]
     own = _own(over)
     if own:
         tables.append(pa.Table.from_batches([batch(wanted, own)]))

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from tenure.catalog.descriptors.definitions import Check, Column, ElementState, Expression, Goal, Table
 from tenure.expr.functions.function import Context
 from tenure.expr.tree.compiled import Evaluate, compile
-from tenure.expr.tree.expressions import decode
+from tenure.expr.tree.expressions import Call, decode
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.type_names import EnumLookup, type_of
 from tenure.kv.encoding import Descending, KeyValue
@@ -23,6 +23,8 @@ Values: TypeAlias = Mapping[int, Datum]
 """By column id."""
 
 Compile: TypeAlias = Callable[[Expression], Evaluate]
+
+_ROW_ID = Call("unique_rowid()", ())
 
 TEXT_LENGTH_MAX = 64
 """How much of a value an error shows, as in PostgreSQL."""
@@ -41,6 +43,7 @@ class CompiledColumn:
         "is_enforced",
         "is_filled_once",
         "is_public",
+        "is_row_id",
         "is_written",
         "name",
         "omits_null",
@@ -64,6 +67,8 @@ class CompiledColumn:
         self.pack = None if builtins.type(type)._pack is Type._pack else type._pack
         """Makes a non-NULL value packable; None if it is packed unchanged."""
         self.default = None if column.default is None else compiled(column.default)
+        self.is_row_id = column.default is not None and decode(column.default.tree) == _ROW_ID
+        """Whether each row gets a row id by default."""
         self.generated = None if column.generated is None else compiled(column.generated)
         # Once public it has a value of its own.
         self.computed = None if column.computed is None or self.is_public else compiled(column.computed)

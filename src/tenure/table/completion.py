@@ -71,13 +71,13 @@ def _check_rows(layout: Layout, rows: Iterable[Row], context: Context) -> None:
 def _check_references(
     txn: Transaction, layout: Layout, foreign_key: ForeignKey, target: Layout, rows: Iterable[Row]
 ) -> None:
-    before = txn.mark_reads()
+    before = txn.proof.mark()
     lookups = Lookups(layout, foreign_key, target)
     for lookup in together(txn, (each for row in rows for each in lookups.of(row))):
         error = lookup.error(txn)
         if error is not None:
             raise error
-    txn.relax_reads(before)
+    txn.proof.relax(before)
 
 
 def _inbound(layout: Layout, tables: Tables) -> Iterator[tuple[ForeignKey, Layout]]:

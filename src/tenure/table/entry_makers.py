@@ -1,7 +1,8 @@
 """Entries of an index made directly from the stored rows of the primary one, without decoding other columns.
 
     make = entry_maker(layout, index)       once per table version and index
-    make([(key, value), ...])               the index's entries for those rows, and the values of its columns
+    make([(key, value), ...])               the index's entries for those rows, and the values of its columns:
+                                            keys, values and columns, each by itself
 
 An entry of a secondary index needs the index's own columns; of a new primary index it needs those, and all
 others packed as they are. `Layout.row` and `Layout.entry` take a row apart and put it together again, which
@@ -13,6 +14,7 @@ Walk: `table.backfill` fills indexes with these; `table.validate` proves them wi
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import add
 from typing import Any, NamedTuple, TypeAlias
 
 from tenure.expr.types.datatype import Datum
@@ -20,13 +22,28 @@ from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import CompiledColumn
 from tenure.table.compiled_index import CompiledIndex
 from tenure.table.packing import pack
-from tenure.table.readers import FORMAT, body, key_elements
+from tenure.table.readers import FORMAT, all_bodies, key_elements
 from tenure.table.rows import IndexEntry, Layout
 
 Values: TypeAlias = tuple[Datum, ...]
 Stored: TypeAlias = Sequence[tuple[bytes, bytes]]
 """Keys and values of rows, as the primary index has them."""
-MakeEntries: TypeAlias = Callable[[Stored], Iterable[tuple[IndexEntry, Values]]]
+
+
+class EntryBatch(NamedTuple):
+    """The entries of some rows, in their order."""
+
+    keys: Sequence[bytes]
+    values: Sequence[bytes]
+    columns: Sequence[Sequence[Datum]]
+    """The values of the index's columns, column by column."""
+
+    @property
+    def entries(self) -> "Iterable[tuple[IndexEntry, Values]]":
+        return zip(map(IndexEntry, self.keys, self.values), zip(*self.columns, strict=True), strict=True)
+
+
+MakeEntries: TypeAlias = Callable[[Stored], EntryBatch]
 MakeKeys: TypeAlias = Callable[[Stored], Iterable[tuple[bytes, Values]]]
 
 
@@ -53,19 +70,32 @@ def key_maker(layout: Layout, index: CompiledIndex) -> MakeKeys | None:
 
 
 def _secondary_maker(layout: Layout, index: CompiledIndex) -> MakeEntries:
-    read, columns, is_unique = layout.reader(layout.primary, index.columns), index.columns, index.is_unique
+    read, columns = layout.reader(layout.primary, index.columns), index.columns
 
-    def make(stored: Stored) -> Iterable[tuple[IndexEntry, Values]]:
-        rows = [read(key, value) for key, value in stored]
-        stems = index.keys(dict(zip(columns, zip(*rows, strict=True), strict=False)))
-        for (key, _), stem, values in zip(stored, stems, rows, strict=True):
-            primary = key[HEAD_BYTES:]
-            if not is_unique:
-                yield IndexEntry(stem + primary, FORMAT), values
-            else:
-                yield IndexEntry(stem + primary if None in values else stem, FORMAT + primary), values
+    def make(stored: Stored) -> EntryBatch:
+        by_column = zip(*[read(key, value) for key, value in stored], strict=True)
+        return secondary_entries(
+            index, dict(zip(columns, by_column, strict=True)), [key for key, _ in stored]
+        )
 
     return make
+
+
+def secondary_entries(
+    index: CompiledIndex, columns: Mapping[int, Sequence[Datum]], keys: Sequence[bytes]
+) -> EntryBatch:
+    """The entries of a secondary index for rows that are given column by column, with their primary keys."""
+    wanted = [columns[id] for id in index.columns]
+    stems = index.keys(columns)
+    primaries = [key[HEAD_BYTES:] for key in keys]
+    if not index.is_unique:
+        return EntryBatch(list(map(add, stems, primaries)), [FORMAT] * len(stems), wanted)
+    if any(None in column for column in wanted):
+        stems = [
+            stem + primary if None in values else stem
+            for stem, primary, values in zip(stems, primaries, zip(*wanted, strict=True), strict=True)
+        ]
+    return EntryBatch(stems, [FORMAT + primary for primary in primaries], wanted)
 
 
 def _primary_maker(layout: Layout, index: CompiledIndex) -> MakeEntries:
@@ -73,14 +103,13 @@ def _primary_maker(layout: Layout, index: CompiledIndex) -> MakeEntries:
     places = {kept.id: place for place, (kept, _) in enumerate(former.parts) if kept.id in former.in_key}
     written = [kept for kept in layout.columns.values() if kept.is_written and kept.id not in index.in_key]
 
-    def make(stored: Stored) -> Iterable[tuple[IndexEntry, Values]]:
+    def make(stored: Stored) -> EntryBatch:
         elements = [key_elements(key, len(former.parts)) for key, _ in stored]
-        bodies = [body(value) for _, value in stored]
+        bodies = all_bodies([value for _, value in stored])
         columns = {kept.id: _read(kept, places.get(kept.id), elements, bodies) for kept, _ in index.parts}
         copied = [_Copied(kept, _from_key(kept, places.get(kept.id), elements)) for kept in written]
-        packed = _packed(bodies, copied, layout.columns)
-        entries = map(IndexEntry, index.keys(columns), packed)
-        return zip(entries, zip(*(columns[id] for id in index.columns), strict=True), strict=True)
+        packed = list(_packed(bodies, copied, layout.columns))
+        return EntryBatch(index.keys(columns), packed, [columns[id] for id in index.columns])
 
     return make
 

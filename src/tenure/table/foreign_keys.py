@@ -41,9 +41,10 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from tenure.base.errors import ForeignKeyViolation, RestrictViolation
 from tenure.base.interruptible import Check, interruptible, unchecked
-from tenure.catalog.changes.offline_tables import refuse_offline
+from tenure.catalog.changes.offline_tables import refuse_unwritable
 from tenure.catalog.descriptors.definitions import Action, ElementState, ForeignKey
 from tenure.expr.types.datatype import Datum
+from tenure.kv.records import replace
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import Values, key_text
 from tenure.table.read import exists, find
@@ -99,9 +100,17 @@ class RowReference(NamedTuple):
 class ForeignKeys:
     """The pending checks and actions of a statement, for the foreign keys of all tables it writes."""
 
-    def __init__(self, tables: Tables, writer: Callable[[Layout, "ForeignKeys"], RowWriter]) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        writer: Callable[[Layout, "ForeignKeys"], RowWriter],
+        *,
+        acts: bool = True,
+    ) -> None:
+        """Without `acts`, rows that refer to what is gone are an error for every action."""
         self._tables = tables
         self._writer = writer
+        self._acts = acts
         self._owed: list[LostTarget | RowReference] = []
 
     def written(self, layout: Layout, old: Row | None, new: Row | None, value: bytes | None = None) -> None:
@@ -117,7 +126,7 @@ class ForeignKeys:
         if not self._owed:
             return
         # A chain of cascades may be long: it is kept here, not on Python's stack.
-        waiting = [self._taken()]
+        waiting = [self._pending()]
         while waiting:
             owed = next(waiting[-1], None)
             if owed is None:
@@ -126,9 +135,9 @@ class ForeignKeys:
             check()
             self._settle(txn, owed, check)
             if self._owed:
-                waiting.append(self._taken())
+                waiting.append(self._pending())
 
-    def _taken(self) -> Iterator[LostTarget | list[RowReference]]:
+    def _pending(self) -> Iterator[LostTarget | list[RowReference]]:
         """The pending duties, consecutive references together."""
         owed, self._owed = self._owed, []
         for are_references, run in groupby(owed, lambda each: isinstance(each, RowReference)):
@@ -146,15 +155,15 @@ class ForeignKeys:
             _check_lost(txn, owed)
 
     def _check_references(self, txn: Transaction, references: list[RowReference], check: Check) -> None:
-        before, missing = txn.mark_reads(), None
+        before, missing = txn.proof.mark(), None
         try:
-            for lookup in interruptible(together(txn, self._lookups(txn, references)), check):
+            for lookup in interruptible(together(txn, self._lookups(txn, references), check), check):
                 error = lookup.error(txn)
                 if error is not None:
                     missing = lookup.key
                     raise error
         finally:
-            txn.relax_reads(before, without=missing)
+            txn.proof.relax(before, without=missing)
 
     def _lookups(self, txn: Transaction, references: list[RowReference]) -> Iterator[ReferenceLookup]:
         by_key: dict[tuple[int, int], Lookups] = {}
@@ -167,7 +176,10 @@ class ForeignKeys:
                     break
                 lookups = by_key.get((table, foreign_key.id))
                 if lookups is None:
-                    lookups = Lookups(layout, foreign_key, self._tables(foreign_key.target))
+                    target = self._tables(foreign_key.target)
+                    if target.table.is_read_only:
+                        refuse_unwritable(target.table)
+                    lookups = Lookups(layout, foreign_key, target)
                     by_key[table, foreign_key.id] = lookups
                 yield from lookups.of(row)
 
@@ -180,7 +192,9 @@ class ForeignKeys:
             columns = foreign_key.target_columns
             has_changed = new is None or _look_different(old, new, columns)
             if has_changed and all(old.values[id] is not None for id in columns):
-                refuse_offline(referencing.table)
+                refuse_unwritable(referencing.table)
+                if not self._acts:
+                    foreign_key = replace(foreign_key, on_delete=Action.NO_ACTION, on_update=Action.NO_ACTION)
                 yield LostTarget(
                     foreign_key, referencing, layout, old.values, None if new is None else new.values
                 )

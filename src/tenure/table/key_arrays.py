@@ -16,7 +16,7 @@ Invariant (key-arrays): a key made here equals, byte for byte, the `CompiledInde
 
 Simplifications: the keys of one call together have less than 2 GB.
 
-Walk: `bulk.importing.sorting` calls `key_array` and `entry_arrays` per batch; `bulk.filling.entries` asks
+Walk: `bulk.ingest.run_chunks` calls `key_array` and `entry_arrays` per batch; `bulk.filling.entries` asks
 what is `too_long`.
 """
 
@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.enums import EnumOf
-from tenure.kv.encoding import INT_TAG, Descending, encode
+from tenure.kv.encoding import INT_TAG, Descending, KeyValue, encode
 from tenure.kv.keys import KEY_BYTES_MAX
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.arrays import Bytes, Column, Int64s, Keys, Numbers, UInt64s
@@ -89,8 +89,8 @@ def number_column(index: CompiledIndex) -> int | None:
 
 def key_array(parts: Sequence[KeyColumn], columns: Columns, rest: Column | None = None) -> Keys:
     """The keys of rows, as a binary array; `rest` has the values that the columns could not represent."""
-    made = [_part(part, _whole(columns[part.column])) for part in parts]
-    keys = made[0] if len(made) == 1 else pc.binary_join_element_wise(*made, b"")
+    arrays = [_part(part, _whole(columns[part.column])) for part in parts]
+    keys = arrays[0] if len(arrays) == 1 else pc.binary_join_element_wise(*arrays, b"")
     if rest is None or rest.null_count == len(rest):
         return keys
     return _with_rest(parts, columns, _whole(rest), keys)
@@ -138,14 +138,14 @@ def _whole(array: Column) -> Column:
 def _part(part: KeyColumn, column: Column) -> Keys:
     kind = part.type
     if column.null_count == len(column):
-        made = pa.repeat(pa.scalar(bytes((_NULL,)), pa.binary()), len(column))
+        encoded = pa.repeat(pa.scalar(bytes((_NULL,)), pa.binary()), len(column))
     elif is_opaque(kind) or pa.types.is_decimal(column.type):
         return _one_by_one(part, column)
     elif pa.types.is_string(column.type) or isinstance(kind, EnumOf) or kind.family == "bytea":
-        made = _strings(column)
+        encoded = _strings(column)
     else:
-        made = _fixed(kind.family, column)
-    return _complement(made) if part.is_descending else made
+        encoded = _fixed(kind.family, column)
+    return _complement(encoded) if part.is_descending else encoded
 
 
 def _one_by_one(part: KeyColumn, column: Column) -> Keys:
@@ -168,7 +168,7 @@ def _values(kind: Type, column: Column) -> list[Datum]:
     return [kind.unpack(each) for each in packed.to_pylist()]
 
 
-def _element(part: KeyColumn, value: Datum) -> Any:
+def _element(part: KeyColumn, value: Datum) -> KeyValue:
     key = part.type.key(value)
     return Descending(key) if part.is_descending else key
 
@@ -179,8 +179,8 @@ def _strings(column: Column) -> Keys:
     raw = column.cast(pa.binary())
     if _has_zero(raw):
         raw = pc.replace_substring(raw, pattern=b"\x00", replacement=b"\x00\xff")
-    made = pc.binary_join_element_wise(tag, raw, b"\x00\x01", b"")
-    return pc.fill_null(made, bytes((_NULL,))) if raw.null_count else made
+    encoded = pc.binary_join_element_wise(tag, raw, b"\x00\x01", b"")
+    return pc.fill_null(encoded, bytes((_NULL,))) if raw.null_count else encoded
 
 
 def _has_zero(raw: Column) -> bool:
@@ -211,7 +211,7 @@ def _fixed(family: str, column: Column) -> Keys:
             gone = is_null[start : start + _BLOCK_ROWS]
             matrix[gone, 0] = _NULL
             lengths = np.where(gone, 1, lengths)
-        blocks.append(_taken(matrix, lengths))
+        blocks.append(_gathered(matrix, lengths))
         sizes.append(np.broadcast_to(lengths, len(matrix)))
     offsets = np.zeros(len(column) + 1, np.int32)
     np.cumsum(np.concatenate(sizes), out=offsets[1:])
@@ -219,16 +219,16 @@ def _fixed(family: str, column: Column) -> Keys:
     return pa.Array.from_buffers(pa.binary(), len(column), [None, pa.py_buffer(offsets), data])
 
 
-def _taken(matrix: Bytes, lengths: Lengths) -> Bytes:
+def _gathered(matrix: Bytes, lengths: Lengths) -> Bytes:
     """The first bytes of each row, one row after the other."""
     least, most = int(np.min(lengths)), int(np.max(lengths))
     if least == most:
         return matrix[:, :most].reshape(-1)
     starts = np.cumsum(lengths) - lengths
-    made = np.empty(int(starts[-1]) + most, np.uint8)
+    gathered = np.empty(int(starts[-1]) + most, np.uint8)
     for place in reversed(range(most)):  # surplus bytes are overwritten by later rows
-        made[starts + place] = matrix[:, place]
-    return made[: int(starts[-1]) + int(lengths[-1])]
+        gathered[starts + place] = matrix[:, place]
+    return gathered[: int(starts[-1]) + int(lengths[-1])]
 
 
 def _matrix(family: str, column: Column) -> tuple[Bytes, Lengths]:
@@ -328,7 +328,7 @@ def _rests(rest: Column) -> list[tuple[int, dict[int, Packed]]]:
     return [(int(row), unpack_columns(rest[row].as_py())) for row in rows]
 
 
-def _at(part: KeyColumn, columns: Columns, row: int, values: Mapping[int, Packed]) -> Any:
+def _at(part: KeyColumn, columns: Columns, row: int, values: Mapping[int, Packed]) -> KeyValue:
     if part.column in values:
         return _element(part, part.type.unpack(values[part.column]))
     (value,) = _values(part.type, _whole(columns[part.column]).slice(row, 1))

@@ -109,11 +109,11 @@ def doubled(keys: Keys) -> Int64s:
 def reordered(column: Column, order: Int64s) -> Column:
     """The values of a column in another order."""
     is_uneven = pa.types.is_string(column.type) or pa.types.is_binary(column.type)
-    made = even(column) if is_uneven and not column.null_count else column
-    values = made.take(pa.array(order))
-    if made is column:
+    even_column = even(column) if is_uneven and not column.null_count else column
+    values = even_column.take(pa.array(order))
+    if even_column is column:
         return values
-    ends = np.arange(len(values) + 1, dtype=np.int32) * np.int32(made.type.byte_width)
+    ends = np.arange(len(values) + 1, dtype=np.int32) * np.int32(even_column.type.byte_width)
     return pa.Array.from_buffers(column.type, len(values), [None, pa.py_buffer(ends), values.buffers()[1]])
 
 

@@ -17,9 +17,10 @@ pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder().decode
 _unpack_many = msgspec.msgpack.Decoder(list[Any]).decode
 _unpack_columns = msgspec.msgpack.Decoder(dict[int, Any]).decode
+_unpack_all_columns = msgspec.msgpack.Decoder(list[dict[int, Any]]).decode
 
 
-def unpack(packed: bytes) -> Any:
+def unpack(packed: bytes) -> Packed:
     try:
         return _unpack(packed)
     except msgspec.MsgspecError as error:
@@ -30,6 +31,15 @@ def unpack_columns(packed: bytes | memoryview) -> dict[int, Packed]:
     """Packed values by column id."""
     try:
         return _unpack_columns(packed)
+    except msgspec.MsgspecError as error:
+        raise CorruptData(f"a row cannot be read: {error}") from error
+
+
+def unpack_all_columns(packed: Sequence[bytes]) -> list[dict[int, Packed]]:
+    """As `unpack_columns` of each, by one call."""
+    head = b"\xdd" + len(packed).to_bytes(4, "big")
+    try:
+        return _unpack_all_columns(head + b"".join(packed))
     except msgspec.MsgspecError as error:
         raise CorruptData(f"a row cannot be read: {error}") from error
 

@@ -22,7 +22,7 @@ from tenure.kv.quick_decoding import decode_one
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import CompiledColumn
 from tenure.table.compiled_index import CompiledIndex
-from tenure.table.packing import Packed, unpack_columns
+from tenure.table.packing import Packed, unpack_all_columns, unpack_columns
 
 FORMAT = b"\x01"
 """The first byte of every value here."""
@@ -166,6 +166,14 @@ def key_elements(key: bytes, size: int) -> Sequence[Datum]:
 def body(value: bytes) -> dict[int, Packed]:
     check_format(value)
     return unpack_columns(value[len(FORMAT) :])
+
+
+def all_bodies(values: Sequence[bytes]) -> list[dict[int, Packed]]:
+    """As `body` of each, by one call."""
+    for value in values:
+        if value[:1] != FORMAT:
+            check_format(value)
+    return unpack_all_columns([value[len(FORMAT) :] for value in values])
 
 
 def check_format(value: bytes) -> None:

@@ -15,12 +15,15 @@ from itertools import islice
 from typing import NamedTuple
 
 from tenure.base.errors import ForeignKeyViolation
+from tenure.base.interruptible import Check, unchecked
 from tenure.catalog.descriptors.definitions import ForeignKey
+from tenure.kv.keys import KEY_BYTES_MAX
+from tenure.kv.transaction import Transaction
 from tenure.table.columns import key_text
 from tenure.table.read import Source, exists, index_on
-from tenure.table.rows import IndexEntry, Layout, Row, fits
+from tenure.table.rows import Layout, Row
 
-LOOKUPS_AT_ONCE = 1_000
+LOOKUPS_AT_ONCE = 4_000
 """Lookups whose keys are read together: one call of the store, and little wasted if the first one fails."""
 
 
@@ -75,13 +78,25 @@ class ReferenceLookup(NamedTuple):
         )
 
 
-def together(source: Source, lookups: Iterable[ReferenceLookup]) -> Iterator[ReferenceLookup]:
-    """Yields lookups in their order, those of one key once, after their keys have been read ahead."""
+def together(
+    source: Source, lookups: Iterable[ReferenceLookup], check: Check = unchecked
+) -> Iterator[ReferenceLookup]:
+    """Yields lookups in their order, those of one key once, after their keys have been looked for together.
+
+    Those whose rows are found are not yielded. `check` is called after each call of the store.
+    """
     left = iter(lookups)
     while batch := list(islice(left, LOOKUPS_AT_ONCE)):
         distinct: dict[bytes | int, ReferenceLookup] = {}
         for number, lookup in enumerate(batch):
             distinct.setdefault(number if lookup.key is None else lookup.key, lookup)
         # A key that is too long for the store is left to its own lookup, so that its error comes in order.
-        source.read_ahead(key for key in distinct if isinstance(key, bytes) and fits(IndexEntry(key, b"")))
-        yield from distinct.values()
+        keys = [key for key in distinct if isinstance(key, bytes) and len(key) <= KEY_BYTES_MAX]
+        if isinstance(source, Transaction):
+            found = source.present(keys)
+            check()
+            yield from (lookup for key, lookup in distinct.items() if key not in found)
+        else:
+            source.read_ahead(keys)
+            check()
+            yield from distinct.values()

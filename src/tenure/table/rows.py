@@ -196,10 +196,10 @@ class Layout:
 
     def entry_reader(self, index: CompiledIndex, columns: tuple[int, ...]) -> Read | None:
         """The same from the entries of a secondary index, if they contain these columns."""
-        known = (index.id, columns)
-        if known not in self._entry_readers:
-            self._entry_readers[known] = entry_reader(index, self.indexes[index.primary], columns)
-        return self._entry_readers[known]
+        key = (index.id, columns)
+        if key not in self._entry_readers:
+            self._entry_readers[key] = entry_reader(index, self.indexes[index.primary], columns)
+        return self._entry_readers[key]
 
     def primary_key(self, index: CompiledIndex, entry: IndexEntry) -> bytes:
         """The key of a secondary entry's row in its primary index."""

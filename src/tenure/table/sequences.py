@@ -17,7 +17,7 @@ Invariant (sequence-once): between two manual changes of a sequence, no value is
 Walk: nextval() in a default or a query -> `SessionSequences.next` -> `Sequences.next` -> `_take`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import NamedTuple
@@ -111,7 +111,7 @@ class Sequences:
         with self._lock:
             block = self._blocks.get(sequence.id)
         if block is not None and (block.epoch, block.end) == (stored.epoch, stored.last_value):
-            return SequenceState(block.given, is_called=True)
+            return SequenceState(block.last_returned, is_called=True)
         return SequenceState(stored.last_value, stored.is_called)
 
     def forget(self, txn: Transaction, id: int) -> None:
@@ -126,7 +126,7 @@ class Sequences:
             if block is None or not block.values or block.rule != _rule(sequence):
                 return None
             value = block.values[0]
-            self._blocks[sequence.id] = block._replace(values=block.values[1:], given=value)
+            self._blocks[sequence.id] = block._replace(values=block.values[1:], last_returned=value)
             return value
 
     def _turn(self, id: int) -> AbstractContextManager[object]:
@@ -138,9 +138,9 @@ class Sequences:
         block = self._store.transact(lambda txn: self._take(txn, sequence))
         first = block.values[0]
         with self._lock:
-            held = self._blocks.get(sequence.id)
-            if held is None or held.epoch <= block.epoch:
-                self._blocks[sequence.id] = block._replace(values=block.values[1:], given=first)
+            newest = self._blocks.get(sequence.id)
+            if newest is None or newest.epoch <= block.epoch:
+                self._blocks[sequence.id] = block._replace(values=block.values[1:], last_returned=first)
         return first
 
     def _take(self, txn: Transaction, sequence: Sequence, count: int = 0) -> "NumberBlock":
@@ -150,9 +150,9 @@ class Sequences:
         left = (bound - first) // sequence.increment + 1
         count = min(left, count or max(sequence.cache, BLOCK_VALUES))
         values = range(first, first + sequence.increment * count, sequence.increment)
-        taken = StoredSequence(sequence.id, values[-1], is_called=True, epoch=stored.epoch)
-        self._records.put(txn, taken)
-        return NumberBlock(taken.epoch, _rule(sequence), values, values[-1], first)
+        advanced = StoredSequence(sequence.id, values[-1], is_called=True, epoch=stored.epoch)
+        self._records.put(txn, advanced)
+        return NumberBlock(advanced.epoch, _rule(sequence), values, values[-1], first)
 
     def _put(self, sequence: Sequence, value: int, is_called: bool, fence: Fence) -> None:
         def put(txn: Transaction) -> int:
@@ -176,7 +176,7 @@ class NumberBlock(NamedTuple):
     """The definition of the sequence: a block from before ALTER SEQUENCE is not used after it."""
     values: range
     end: int | None
-    given: int
+    last_returned: int
     """The last value that was returned from it."""
 
 
@@ -206,11 +206,12 @@ class SessionSequences:
         sequences: Sequences,
         descriptor: Callable[[int], Sequence],
         may_wait: Callable[[], None] = lambda: None,
-        may_write: Callable[[str], None] = lambda function: None,
+        may_write: Callable[[str, int], None] = lambda function, id: None,
         fence: Fence = lambda txn: None,
     ) -> None:
         """`descriptor` returns a sequence by its id, as the transaction sees it; `may_wait` is called before
-        anything that waits for the store, and may raise; `may_write` before a function that writes; `fence`
+        anything that waits for the store, and may raise; `may_write` before a function that writes the
+        sequence; `fence`
         before a write of setval is committed.
         """
         self._sequences = sequences
@@ -221,8 +222,17 @@ class SessionSequences:
         self._current: dict[int, int] = {}
         self._last: int | None = None
 
+    def over(self, declared: Mapping[int, object]) -> "SessionSequences":
+        """The same, with sequences that are not stored: looked up there first."""
+
+        def descriptor(id: int) -> Sequence:
+            found = declared.get(id)
+            return found if isinstance(found, Sequence) else self._descriptor(id)
+
+        return SessionSequences(self._sequences, descriptor, self._may_wait, self._may_write, self._fence)
+
     def next(self, id: int) -> int:
-        self._may_write("nextval")
+        self._may_write("nextval", id)
         value = self._sequences.next(self._descriptor(id), self._may_wait)
         self._current[id] = value
         self._last = id
@@ -240,7 +250,7 @@ class SessionSequences:
         return self._current[self._last]
 
     def set(self, id: int, value: int, is_called: bool) -> int:
-        self._may_write("setval")
+        self._may_write("setval", id)
         self._may_wait()
         self._sequences.set(self._descriptor(id), value, is_called=is_called, fence=self._fence)
         if is_called:

@@ -34,13 +34,14 @@ Walk: SQL's INSERT, UPDATE and DELETE -> `TableWriter` -> `Layout.entry` per ind
 end of the statement `finish` -> `table.foreign_keys`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from tenure.base.errors import CheckViolation, NotNullViolation, UniqueViolation
+from tenure.base.errors import CheckViolation, NotNullViolation, UniqueViolation, UserError
 from tenure.base.interruptible import Check, interruptible, unchecked
+from tenure.catalog.changes.offline_tables import refuse_unwritable
 from tenure.expr.functions.function import Context
 from tenure.expr.types.datatype import Datum
 from tenure.kv.transaction import Transaction
@@ -85,11 +86,14 @@ class TableWriter:
         *,
         foreign_keys: ForeignKeys | None = None,
         read: Callable[[int], None] | None = None,
+        cascades: bool = True,
     ) -> None:
-        """`tables` returns the layouts of the tables at the other ends of foreign keys.
+        """`tables` returns the layouts of the tables at the other ends of foreign keys. Without `cascades`
+        no row of another table is changed: its foreign keys are checked alone.
 
         `read` receives the size of a row that conflicts with an upsert, before it is decoded.
         """
+        refuse_unwritable(layout.table)
         self.layout = layout
         self._table = layout.table
         self._columns = layout.columns
@@ -100,7 +104,9 @@ class TableWriter:
         self._postpones = foreign_keys is None
         """Changes by foreign keys are checked at once: they may reach a row a second time."""
         self._foreign_keys = foreign_keys or ForeignKeys(
-            tables, lambda layout, keys: TableWriter(layout, tables, context, foreign_keys=keys)
+            tables,
+            lambda layout, keys: TableWriter(layout, tables, context, foreign_keys=keys),
+            acts=cascades,
         )
 
     def insert(self, txn: Transaction, values: Values) -> Row:
@@ -108,22 +114,27 @@ class TableWriter:
         self._add(txn, [row])
         return row
 
-    def insert_all(self, txn: Transaction, given: Iterable[Values], *, late: bool = False) -> Iterator[Row]:
+    def insert_all(self, txn: Transaction, source: Iterable[Values], *, late: bool = False) -> Iterator[Row]:
         """Inserts rows one after the other; entries that may conflict are read many at a time.
 
         `late`: conflicts may be found at the commit, which then raises what this would have.
         """
-        left = iter(given)
+        left = iter(source)
         while True:
-            rows: list[Row] = []
-            try:
-                for values in islice(left, ROWS_AT_ONCE):
-                    rows.append(self._proposed(values))
-            finally:
-                self._add(txn, rows, late=late)  # the error of an earlier row comes first
+            rows = self.insert_together(txn, islice(left, ROWS_AT_ONCE), late=late)
             yield from rows
             if len(rows) < ROWS_AT_ONCE:
                 return
+
+    def insert_together(self, txn: Transaction, source: Iterable[Values], *, late: bool = False) -> list[Row]:
+        """As `insert_all`, for few rows: entries that may conflict are read together."""
+        rows: list[Row] = []
+        try:
+            for values in source:
+                rows.append(self._proposed(values))
+        finally:
+            self._add(txn, rows, late=late)  # the error of an earlier row comes first
+        return rows
 
     def upsert(
         self, txn: Transaction, values: Values, resolve: Resolve, *, arbiters: Collection[int] = ()
@@ -164,18 +175,40 @@ class TableWriter:
         kept = self._columns[column]
         return None if kept.default is None else kept.type.accept(kept.default({}, self._context))
 
+    def defaults(self, column: int, rows: int) -> Sequence[Datum]:
+        """The values that `default` would give one after the other."""
+        kept, make_ids = self._columns[column], self._context.rowids
+        if kept.default is None:
+            return (None,) * rows
+        if kept.is_row_id and make_ids is not None:
+            return make_ids(rows)
+        return [self.default(column) for _ in range(rows)]
+
+    def breaks_check(self, columns: Mapping[int, Sequence[Datum]]) -> bool:
+        """Whether a check fails for one of several new rows, which are given column by column.
+
+        An error counts as well: inserted one by one, the row that it is of raises it in its turn.
+        """
+        checks = [check for check in self.layout.checks if check.is_enforced]
+        rows = zip(*columns.values(), strict=True) if checks else ()
+        values = (dict(zip(columns, row, strict=True)) for row in rows)
+        try:
+            return any(check.is_broken_by(row, self._context) for row in values for check in checks)
+        except UserError:
+            return True
+
     # ── the new row ────────────────────────────────────────────────────────────────────────────
 
-    def _proposed(self, given: Values) -> Row:
+    def _proposed(self, inserted: Values) -> Row:
         values: dict[int, Datum] = {}
         absent: list[int] = []
         for id, kept in self._columns.items():
             if not kept.is_written:
                 values[id] = kept.filled
                 absent.append(id)
-            elif id in given:
+            elif id in inserted:
                 assert kept.is_public, f'column "{kept.name}" cannot be given a value'
-                value = given[id]
+                value = inserted[id]
                 values[id] = None if value is None else kept.type._accept(value)
             else:
                 values[id] = self.default(id)
@@ -318,7 +351,7 @@ class TableWriter:
         txn.read_ahead(entry.key for _, _, entry in postponed)
         for index, row, entry in interruptible(postponed, check):
             if txn.get(entry.key) is not None:
-                raise self._taken(index, row)
+                raise self._violation(index, row)
             txn.put(*entry)
 
     def _is_removable(self, txn: Transaction, index: CompiledIndex, row: Row, entry: IndexEntry) -> bool:
@@ -363,20 +396,20 @@ class TableWriter:
         if mine is not None and index.is_public:
             return
         if late and index.is_public:
-            return txn.expect_absent(after.key, partial(self._taken, index, new))
+            return txn.expect_absent(after.key, partial(self._violation, index, new))
         stored = txn.get(after.key)
         if stored is None:
             return
         if old is not None and mine is not None and self.layout.is_of(index, stored, mine, old):
             return
-        raise self._taken(index, new)
+        raise self._violation(index, new)
 
     def _check_fitting(self, index: CompiledIndex, new: Row, after: IndexEntry) -> None:
         check_length(index, after)
         if index.is_primary and index.has_null(new.values):
             raise self._null(next(kept for kept, _ in index.parts if new.values[kept.id] is None), new)
 
-    def _taken(self, index: CompiledIndex, new: Row) -> UniqueViolation:
+    def _violation(self, index: CompiledIndex, new: Row) -> UniqueViolation:
         return UniqueViolation(
             f'duplicate key value violates unique constraint "{index.name}"',
             detail=f"Key {key_text(self._columns, index.columns, new.values)} already exists.",

@@ -27,7 +27,7 @@ from tenure.base.settings import LEASE_DURATION, Settings
 from tenure.base.timestamp import Timestamp, seconds_between
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorState, NameKey, place_of
-from tenure.catalog.leases.catalog_use import Pin, Use
+from tenure.catalog.leases.catalog_use import CatalogUse, Pin
 from tenure.catalog.leases.publish_holds import HELD_SECONDS, PublishHolds
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
@@ -107,7 +107,7 @@ class DescriptorLeases:
 
     # ── using ──────────────────────────────────────────────────────────────────────────────────
 
-    def pin(self, use: Use, id: int, pins: Pins) -> DescriptorLease | None:
+    def pin(self, use: CatalogUse, id: int, pins: Pins) -> DescriptorLease | None:
         """Pins the newest version that is leased here, for `use` among `pins`; acquires a lease if there is
         none.
         """
@@ -137,7 +137,7 @@ class DescriptorLeases:
     def _is_over(self, lease: DescriptorLease) -> bool:
         return lease.expires_at <= self._store.clock.now()
 
-    def unpin(self, use: Use, ids: Iterable[int], pins: Pins) -> bool:
+    def unpin(self, use: CatalogUse, ids: Iterable[int], pins: Pins) -> bool:
         """Releases pins, under the lock; returns whether a row can be released now."""
         is_awaited = False
         for id in ids:

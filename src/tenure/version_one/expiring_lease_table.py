@@ -14,7 +14,7 @@ from itertools import islice
 from tenure.base.errors import RetryError, TooEarly
 from tenure.base.timestamp import seconds_between
 from tenure.catalog.leases.blockers import AGAIN_SECONDS, SWEPT_ROWS_MAX, Blocker
-from tenure.catalog.leases.wait_records import Awaited
+from tenure.catalog.leases.wait_records import AwaitedDescriptor
 from tenure.kv.keys import Span
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
@@ -31,14 +31,14 @@ class ExpiringLeaseTable:
     def span(self) -> Span:
         return self._rows.span()
 
-    def blockers(self, source: Snapshot, awaited: Sequence[Awaited]) -> Iterator[Blocker]:
+    def blockers(self, source: Snapshot, awaited: Sequence[AwaitedDescriptor]) -> Iterator[Blocker]:
         own = self._own()
         for each in awaited:
             for row in self._rows.of(source, each.descriptor) if each.version else ():
                 if row.version < each.version:
                     yield self._blocker(row, each, own)
 
-    def _blocker(self, row: OldLeaseRow, awaited: Awaited, own: LeaseOwner) -> Blocker:
+    def _blocker(self, row: OldLeaseRow, awaited: AwaitedDescriptor, own: LeaseOwner) -> Blocker:
         return Blocker(row, (awaited,), row.owner == own, lambda: self._clear(row))
 
     def _clear(self, row: OldLeaseRow) -> float | None:

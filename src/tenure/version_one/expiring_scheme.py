@@ -23,7 +23,7 @@ from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
 from tenure.catalog.leases.catalog_cache import CatalogView
-from tenure.catalog.leases.catalog_use import Lease, Use, UseState
+from tenure.catalog.leases.catalog_use import CatalogUse, Lease, UseState
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.gaps import Gap
 from tenure.kv.store import Store
@@ -49,16 +49,16 @@ class ExpiringLeases:
         self._session = session
         self._settings = settings
         self._lock = leases.lock
-        self._uses: dict[Use, None] = {}
+        self._uses: dict[CatalogUse, None] = {}
         self._numbers = 0
         self._watch: Watch | None = None
 
     # ── using ──────────────────────────────────────────────────────────────────────────────────
 
-    def bind(self, txn: Transaction, *, statement: str = "") -> Use:
+    def bind(self, txn: Transaction, *, statement: str = "") -> CatalogUse:
         with self._lock:
             self._numbers += 1
-            use = Use(self, None, txn, number=self._numbers, started_at=self._store.clock.now())
+            use = CatalogUse(self, None, txn, number=self._numbers, started_at=self._store.clock.now())
             self._uses[use] = None
         use.statement = statement
         try:
@@ -68,35 +68,35 @@ class ExpiringLeases:
             raise
         return use
 
-    def pin(self, use: Use, id: int) -> AnyDescriptor | None:
+    def pin(self, use: CatalogUse, id: int) -> AnyDescriptor | None:
         lease = self._leases.pin(use, id, use.pins)
         return None if lease is None else lease.descriptor
 
-    def pin_known(self, use: Use, ids: Iterable[int]) -> bool:
+    def pin_known(self, use: CatalogUse, ids: Iterable[int]) -> bool:
         return False  # each descriptor has a lease of its own
 
-    def id_at(self, use: Use, place: NameKey) -> int | None:
+    def id_at(self, use: CatalogUse, place: NameKey) -> int | None:
         leased = self._leases.at_place(place, use.txn.read_at)
         return self._catalog.id_at(self._store.snapshot(use.txn.read_at), place) if leased is None else leased
 
-    def schema_entry(self, use: Use, database: int, name: str) -> SchemaEntry | None:
+    def schema_entry(self, use: CatalogUse, database: int, name: str) -> SchemaEntry | None:
         return self._catalog.schema_entry(self._store.snapshot(use.txn.read_at), database, name)
 
-    def frontier_at(self, use: Use) -> Timestamp:
+    def frontier_at(self, use: CatalogUse) -> Timestamp:
         return min((pin.lease.expires_at for pin in list(use.pins.values())), default=MAX_AT)
 
-    def start_commit(self, use: Use) -> None:
+    def start_commit(self, use: CatalogUse) -> None:
         with self._lock:
             use.check()
             use.state = UseState.COMMITTING
 
-    def finish(self, use: Use) -> None:
+    def finish(self, use: CatalogUse) -> None:
         with self._lock:
             use.state = UseState.OVER
             self._uses.pop(use, None)
         self.unpin(use, list(use.pins))
 
-    def unpin(self, use: Use, ids: Iterable[int]) -> None:
+    def unpin(self, use: CatalogUse, ids: Iterable[int]) -> None:
         with self._lock:
             is_awaited = self._leases.unpin(use, ids, use.pins)
         if is_awaited:
@@ -160,11 +160,11 @@ class ExpiringLeases:
 
     # ── reading, and ending ─────────────────────────────────────────────────────────────────────
 
-    def uses(self) -> list[Use]:
+    def uses(self) -> list[CatalogUse]:
         with self._lock:
             return list(self._uses)
 
-    def end(self, use: Use, reason: str) -> bool:
+    def end(self, use: CatalogUse, reason: str) -> bool:
         with self._lock:
             if use.state is not UseState.OPEN:
                 return False

@@ -27,7 +27,7 @@ from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
 from tenure.catalog.leases.catalog_cache import CatalogView
-from tenure.catalog.leases.catalog_use import Lease, Use
+from tenure.catalog.leases.catalog_use import CatalogUse, Lease
 from tenure.catalog.leases.lease_pins import bound
 from tenure.catalog.leases.node_leases import Leases
 from tenure.cluster.sessions.liveness import NodeSession
@@ -58,7 +58,7 @@ class MixedLeases:
         self._beside = beside
         self._table = table
         self._is_finalized = is_finalized
-        self._pins: dict[Use, Pins] = {}
+        self._pins: dict[CatalogUse, Pins] = {}
         self._final_at = MAX_AT
         """A schema lease as of this time, or later, needs no row beside it."""
         self.is_over = False
@@ -68,7 +68,7 @@ class MixedLeases:
 
     # ── using ──────────────────────────────────────────────────────────────────────────────────
 
-    def bind(self, txn: Transaction, *, statement: str = "") -> Use:
+    def bind(self, txn: Transaction, *, statement: str = "") -> CatalogUse:
         # Once it is over, uses call the schema leases directly.
         scheme = None if self.is_over else self
         return self._leases.bind(txn, statement=statement, scheme=scheme)
@@ -79,7 +79,7 @@ class MixedLeases:
     def was_good(self, lease: Lease, ids: Iterable[int], read_at: Timestamp) -> bool:
         return self._leases.was_good(lease, ids, read_at)
 
-    def pin(self, use: Use, id: int) -> AnyDescriptor | None:
+    def pin(self, use: CatalogUse, id: int) -> AnyDescriptor | None:
         if self._final_at != MAX_AT:
             return self._leases.pins.pin(use, id)
         wanted = bound(use).version.descriptor(id)
@@ -96,16 +96,16 @@ class MixedLeases:
             self._uncover(use, [id])
             raise
 
-    def pin_known(self, use: Use, ids: Iterable[int]) -> bool:
+    def pin_known(self, use: CatalogUse, ids: Iterable[int]) -> bool:
         return self._final_at != MAX_AT and self._leases.pins.pin_known(use, ids)
 
-    def _check_missing(self, use: Use, id: int) -> None:
+    def _check_missing(self, use: CatalogUse, id: int) -> None:
         """Nodes of version 1 do not wait until others know of objects that they create."""
         if self._catalog.get(self._store.snapshot(use.txn.read_at), id) is not None:
             self._leases.renew()
             raise RetryError(f"descriptor {id} was made just before the transaction began")
 
-    def _cover(self, use: Use, wanted: AnyDescriptor) -> None:
+    def _cover(self, use: CatalogUse, wanted: AnyDescriptor) -> None:
         """Pins an expiring lease on this very version; RetryError if it is not the newest any more."""
         pins = self._pins.setdefault(use, {})
         try:
@@ -125,7 +125,7 @@ class MixedLeases:
                 self._leases.renew()
             raise
 
-    def _uncover(self, use: Use, ids: Iterable[int] | None = None) -> None:
+    def _uncover(self, use: CatalogUse, ids: Iterable[int] | None = None) -> None:
         """Releases expiring leases: of these descriptors, or all of a use."""
         pins = self._pins.get(use)
         if pins is None:
@@ -135,18 +135,18 @@ class MixedLeases:
         if is_awaited:
             self.wake()
 
-    def unpin(self, use: Use, ids: Iterable[int]) -> None:
+    def unpin(self, use: CatalogUse, ids: Iterable[int]) -> None:
         given_up = list(ids)
         self._leases.pins.unpin(use, given_up)
         self._uncover(use, given_up)
 
-    def id_at(self, use: Use, place: NameKey) -> int | None:
+    def id_at(self, use: CatalogUse, place: NameKey) -> int | None:
         return self._leases.pins.id_at(use, place)
 
-    def schema_entry(self, use: Use, database: int, name: str) -> SchemaEntry | None:
+    def schema_entry(self, use: CatalogUse, database: int, name: str) -> SchemaEntry | None:
         return self._leases.pins.schema_entry(use, database, name)
 
-    def frontier_at(self, use: Use) -> Timestamp:
+    def frontier_at(self, use: CatalogUse) -> Timestamp:
         frontier_at = self._leases.pins.frontier_at(use)
         pins = self._pins.get(use)
         if not pins:
@@ -157,10 +157,10 @@ class MixedLeases:
                 frontier_at = min(frontier_at, beside.lease.expires_at)
         return frontier_at
 
-    def start_commit(self, use: Use) -> None:
+    def start_commit(self, use: CatalogUse) -> None:
         self._leases.pins.start_commit(use)
 
-    def finish(self, use: Use) -> None:
+    def finish(self, use: CatalogUse) -> None:
         self._leases.pins.finish(use)
         self._uncover(use)
         self._pins.pop(use, None)
@@ -251,10 +251,10 @@ class MixedLeases:
         """The catalog as of the newest schema lease, for callers that only look."""
         return self._leases.newest
 
-    def uses(self) -> list[Use]:
+    def uses(self) -> list[CatalogUse]:
         return self._leases.uses()
 
-    def end(self, use: Use, reason: str) -> bool:
+    def end(self, use: CatalogUse, reason: str) -> bool:
         if not self._leases.end(use, reason):
             return False
         self._uncover(use)

@@ -46,6 +46,9 @@ class OldLiveness:
             raise SessionLost("this node has no instance id just now; it is getting a new one")
         return self._session
 
+    def session_id(self) -> SessionId | None:
+        return None if self._session is None or self._session.done.is_set() else self._session.id
+
     def last_instance(self) -> int:
         assert self._session is not None, "the node has had no instance id yet"
         return self._session.id.instance

@@ -3,8 +3,20 @@ from pathlib import Path
 
 import pytest
 
+from tenure.bulk import upkeep
 from tenure.node import Node
-from tests.unit.bulk.imports import Importing, lake_node
+from tests.unit.bulk.imports import Importing
+from tests.unit.lake_nodes import lake_node
+
+UPKEEP_SECONDS = 0.1
+
+
+@pytest.fixture(scope="module", autouse=True)
+def prompt_upkeep() -> Iterator[None]:
+    """The upkeep of lakes steps often: tests that wait for what it does need not wait for 5 s."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(upkeep, "STEP_SECONDS", UPKEEP_SECONDS)
+        yield
 
 
 @pytest.fixture(scope="module")

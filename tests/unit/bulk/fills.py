@@ -5,17 +5,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tenure.base.env import SystemEnv
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import Table
-from tenure.front import Listen
-from tenure.node import Node, NodeOptions
+from tenure.node import Node
 from tenure.pipeline.tasks import Tasks
 from tenure.table.consistency import check_indexes
 from tenure.table.lake.manifests import Manifest
 from tenure.table.rows import Layout
 from tests.unit.bulk.gates import Gate, held
 from tests.unit.bulk.imports import Importing
+from tests.unit.lake_nodes import lake_node
 from tests.unit.sql.sessions import Said
 
 SECONDS_MAX = 60.0
@@ -29,21 +28,9 @@ def filling_node(directory: Path, address: str = "") -> Iterator[Node]:
     def tasks() -> Tasks:
         return nodes[0].tasks.process
 
-    node = Node(
-        NodeOptions(
-            address or f"sqlite:{directory}/store.db",
-            listen=Listen(port=0),
-            lake=str(directory / "lake"),
-            files=str(directory / "files"),
-            spark=tasks,
-        ),
-        SystemEnv(),
-    )
-    nodes.append(node)
-    try:
+    with lake_node(directory, store=address or f"sqlite:{directory}/store.db", spark=tasks) as node:
+        nodes.append(node)
         yield node
-    finally:
-        node.stop()
 
 
 class Statement:

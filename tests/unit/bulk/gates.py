@@ -38,6 +38,13 @@ class Gate(ProcessTasks):
     def wait(self) -> None:
         assert self._reached.wait(SECONDS_MAX), "nothing came to the gate"
 
+    def wait_with(self, other: "Gate") -> None:
+        """Waits until something came to one of two gates."""
+        for _ in range(int(SECONDS_MAX / 0.02)):
+            if self._reached.wait(0.01) or other._reached.wait(0.01):
+                return
+        raise AssertionError("nothing came to the gates")
+
     def open(self) -> None:
         self._opened.set()
 

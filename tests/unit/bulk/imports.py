@@ -1,43 +1,13 @@
-"""A node with a lake and a directory for files, to import into."""
+"""A session that imports files into tables of its own schema."""
 
 import gzip
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from tenure.base.env import SystemEnv
-from tenure.front import Listen
-from tenure.node import Node, NodeOptions
-from tenure.pipeline.starter import Process
-from tenure.pipeline.tasks import Tasks
+from tenure.node import Node
 from tests.unit.sql.sessions import Said, Talk
 
 _numbers = count(1)
-
-
-@contextmanager
-def lake_node(
-    directory: Path,
-    *,
-    start_worker: Callable[[], Process] | None = None,
-    spark: Callable[[], Tasks] | None = None,
-) -> Iterator[Node]:
-    node = Node(
-        NodeOptions(
-            f"sqlite:{directory}/store.db",
-            listen=Listen(port=0),
-            lake=str(directory / "lake"),
-            files=str(directory / "files"),
-            start_worker=start_worker,
-            spark=spark,
-        ),
-        SystemEnv(),
-    )
-    try:
-        yield node
-    finally:
-        node.stop()
 
 
 class Importing:

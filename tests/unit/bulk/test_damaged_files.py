@@ -15,7 +15,8 @@ from tenure.node import Node, NodeOptions
 from tenure.sql.duck import offload
 from tenure.table.lake import format
 from tenure.table.lake.base import LakeBase
-from tests.unit.bulk.test_flush import Served
+from tests.unit.bulk.flushing import FlushingNode
+from tests.unit.lake_nodes import lake_options
 
 ROWS = 400
 
@@ -32,11 +33,11 @@ READS = {
 }
 
 
-class Damaging(Served):
+class Damaging(FlushingNode):
     """Tables t and u, flushed and cleaned; t has a past and an index."""
 
     def __init__(self, directory: Path) -> None:
-        super().__init__(directory)
+        super().__init__(lake_options(directory))
         self.directory = directory
         self.run("CREATE TABLE t (id int PRIMARY KEY, n int, v text)")
         self.run("CREATE TABLE u (id int PRIMARY KEY, v text)")
@@ -68,7 +69,7 @@ class Damaging(Served):
         query = READS[name].format(past=self.past)
         if not query.startswith("COPY"):
             return self.run(query)
-        with self.client.cursor().copy(query) as copy:
+        with self.root.cursor().copy(query) as copy:
             return b"".join(bytes(each) for each in copy)
 
     def wrong(self, name: str) -> psycopg.Error | None:
@@ -212,7 +213,7 @@ def test_a_damaged_table_is_truncated_and_filled_again(
 
 def test_a_damaged_table_is_truncated_in_a_block_that_wrote_it(served: Damaging, beside: None) -> None:
     served.damage_column(served.path(), "c3")
-    with served.client.transaction():
+    with served.root.transaction():
         served.run("INSERT INTO t VALUES (9000, 1, 'gone')")
         served.run("TRUNCATE t")
         served.run("INSERT INTO t VALUES (1, 1, 'kept')")
@@ -237,9 +238,9 @@ def test_a_damaged_index_is_dropped(served: Damaging, beside: None) -> None:
 
 def test_damage_ends_a_block_up_to_its_savepoint_only(served: Damaging) -> None:
     served.damage_column(served.path(), "c3")
-    with served.client.transaction():
+    with served.root.transaction():
         served.run("INSERT INTO u VALUES (2000, 'kept')")
-        with pytest.raises(psycopg.Error) as caught, served.client.transaction():
+        with pytest.raises(psycopg.Error) as caught, served.root.transaction():
             served.run("SELECT sum(id), sum(n), min(v) FROM t")
         assert caught.value.sqlstate == "XX001"
     assert served.run("SELECT v FROM u WHERE id = 2000") == [("kept",)]

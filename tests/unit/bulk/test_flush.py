@@ -1,87 +1,26 @@
 """Flushes by themselves, in a node that serves SQL meanwhile; and the ends of rows and files."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from tenure.base.env import SystemEnv
 from tenure.base.settings import CLEAN_AFTER
 from tenure.bulk import flush
-from tenure.bulk.lakes import Lake
 from tenure.bulk.upkeep import Upkeep
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import Fence, JobProgress
 from tenure.cluster.jobs.runs import Run
-from tenure.front import Listen
-from tenure.node import Node, NodeOptions
 from tenure.pipeline import merge
-from tenure.table.lake.manifests import Manifest
-
-PATIENCE_STEPS = 600
-
-
-class Served:
-    """A node with a lake, and a client of it."""
-
-    def __init__(self, directory: Path) -> None:
-        self.env = SystemEnv()
-        self.node = Node(
-            NodeOptions(
-                f"sqlite:{directory}/store.db",
-                listen=Listen(port=0),
-                lake=str(directory / "lake"),
-                files=str(directory / "files"),
-            ),
-            self.env,
-        )
-        assert self.node.front is not None and self.node.lake is not None
-        self.lake: Lake = self.node.lake
-        self.client = psycopg.connect(
-            host=self.node.front.host,
-            port=self.node.front.port,
-            user="root",
-            dbname="defaultdb",
-            autocommit=True,
-        )
-
-    def close(self) -> None:
-        self.client.close()
-        self.node.stop()
-
-    def run(self, statement: str) -> list[Any]:
-        cursor = self.client.execute(statement)
-        return cursor.fetchall() if cursor.description else []
-
-    def flush(self, table: str = "t", index: int = 1) -> int:
-        """Flushes an index and waits; returns the job."""
-        ((id,),) = self.run(f"SELECT '{table}'::regclass::oid::int8")
-        job = self.node.store.transact(lambda txn: flush.start(txn, self.lake, id, index, rows=1, name=table))
-        assert job is not None
-        self.until(lambda: not self.node.jobs.is_open(self.node.store.snapshot(), job.id))
-        return job.id
-
-    def until(self, holds: Callable[[], bool]) -> None:
-        for _ in range(PATIENCE_STEPS):
-            if holds():
-                return
-            self.env.sleep(0.05)
-        raise AssertionError("it did not come to be")
-
-    def manifest(self) -> Manifest:
-        (manifest,) = self.lake.manifests.all(self.node.store.snapshot())
-        return manifest
-
-    def files(self) -> set[str]:
-        tenant = str(self.lake.place.tenant)
-        return {entry.name for page in self.lake.files.list(tenant) for entry in page}
+from tests.unit.bulk.flushing import FlushingNode
+from tests.unit.lake_nodes import lake_options
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    served = Served(tmp_path)
+def served(tmp_path: Path) -> Iterator[FlushingNode]:
+    served = FlushingNode(lake_options(tmp_path))
     served.run("CREATE TABLE t (id int PRIMARY KEY, v text)")
     served.run("INSERT INTO t SELECT g, 'v' || g FROM generate_series(1, 500) g")
     yield served
@@ -89,7 +28,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 
 @pytest.mark.setting("lake.flush_bytes")
-def test_a_delta_that_is_large_enough_is_flushed_by_itself(served: Served) -> None:
+def test_a_delta_that_is_large_enough_is_flushed_by_itself(served: FlushingNode) -> None:
     served.run("SET CLUSTER SETTING lake.flush_bytes = 2000")
     served.until(lambda: bool(served.lake.bases.bases()))
     assert served.lake.bases.bases()[0].manifest.rows == 500
@@ -97,7 +36,7 @@ def test_a_delta_that_is_large_enough_is_flushed_by_itself(served: Served) -> No
 
 
 @pytest.mark.setting("lake.clean_after")
-def test_answers_are_the_same_after_a_flush_and_after_cleaning(served: Served) -> None:
+def test_answers_are_the_same_after_a_flush_and_after_cleaning(served: FlushingNode) -> None:
     ((before_at,),) = served.run("SELECT cluster_logical_timestamp()")
     served.run("UPDATE t SET v = 'new' WHERE id <= 10")
     served.run("DELETE FROM t WHERE id > 490")
@@ -112,7 +51,7 @@ def test_answers_are_the_same_after_a_flush_and_after_cleaning(served: Served) -
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_table_is_truncated_while_its_former_index_is_flushed(served: Served, is_first: bool) -> None:
+def test_a_table_is_truncated_while_its_former_index_is_flushed(served: FlushingNode, is_first: bool) -> None:
     ((before_at,),) = served.run("SELECT cluster_logical_timestamp()")
     ((id,),) = served.run("SELECT 't'::regclass::oid::int8")
     if is_first:
@@ -130,7 +69,7 @@ def test_a_table_is_truncated_while_its_former_index_is_flushed(served: Served, 
     assert control is not None and control.state is JobState.SUCCEEDED
 
 
-def test_rows_of_the_base_are_written_like_any_other(served: Served) -> None:
+def test_rows_of_the_base_are_written_like_any_other(served: FlushingNode) -> None:
     served.flush()
     served.run("SET CLUSTER SETTING lake.clean_after = '0s'")
     with pytest.raises(psycopg.errors.UniqueViolation):
@@ -140,7 +79,7 @@ def test_rows_of_the_base_are_written_like_any_other(served: Served) -> None:
     assert served.run("SELECT * FROM t WHERE id BETWEEN 4 AND 7") == [(4, "v4"), (5, "keptv5"), (7, "v7")]
 
 
-def test_an_index_that_is_being_merged_gets_no_second_merge(served: Served) -> None:
+def test_an_index_that_is_being_merged_gets_no_second_merge(served: FlushingNode) -> None:
     ((id,),) = served.run("SELECT 't'::regclass::oid::int8")
     store = served.node.store
 
@@ -152,7 +91,7 @@ def test_an_index_that_is_being_merged_gets_no_second_merge(served: Served) -> N
     assert first is not None and second is None
 
 
-def test_a_flush_of_many_rows_is_left_to_a_process_that_has_spark(served: Served) -> None:
+def test_a_flush_of_many_rows_is_left_to_a_process_that_has_spark(served: FlushingNode) -> None:
     ((id,),) = served.run("SELECT 't'::regclass::oid::int8")
     job = served.node.store.transact(lambda txn: flush.start(txn, served.lake, id, 1, rows=10**6, name="t"))
     assert job is not None
@@ -160,7 +99,7 @@ def test_a_flush_of_many_rows_is_left_to_a_process_that_has_spark(served: Served
     assert control is not None and control.needs == ("spark",) and control.state is JobState.PENDING
 
 
-def test_a_canceled_flush_leaves_the_index_to_others(served: Served) -> None:
+def test_a_canceled_flush_leaves_the_index_to_others(served: FlushingNode) -> None:
     ((id,),) = served.run("SELECT 't'::regclass::oid::int8")
     job = served.node.store.transact(lambda txn: flush.start(txn, served.lake, id, 1, rows=10**6, name="t"))
     assert job is not None
@@ -171,7 +110,7 @@ def test_a_canceled_flush_leaves_the_index_to_others(served: Served) -> None:
 
 
 @pytest.mark.setting("lake.file_grace")
-def test_files_are_deleted_some_time_after_newer_ones_took_their_place(served: Served) -> None:
+def test_files_are_deleted_some_time_after_newer_ones_took_their_place(served: FlushingNode) -> None:
     served.flush()
     former = served.files()
     served.run("UPDATE t SET v = 'x'")
@@ -184,7 +123,7 @@ def test_files_are_deleted_some_time_after_newer_ones_took_their_place(served: S
 
 
 @pytest.mark.invariant("strays")
-def test_files_of_jobs_that_have_ended_are_deleted_unless_they_are_named(served: Served) -> None:
+def test_files_of_jobs_that_have_ended_are_deleted_unless_they_are_named(served: FlushingNode) -> None:
     ended = served.flush()
     named = served.files()
     ((id,),) = served.run("SELECT 't'::regclass::oid::int8")
@@ -204,7 +143,7 @@ def test_files_of_jobs_that_have_ended_are_deleted_unless_they_are_named(served:
     assert served.files() == named | {of_open_job, foreign}
 
 
-def test_a_run_after_the_one_that_published_does_nothing_more(served: Served) -> None:
+def test_a_run_after_the_one_that_published_does_nothing_more(served: FlushingNode) -> None:
     """A worker that dies between publishing and saying so: the job is run again."""
     job = served.flush()
     before = served.manifest()
@@ -223,7 +162,7 @@ def test_a_run_after_the_one_that_published_does_nothing_more(served: Served) ->
     assert served.manifest() == before
 
 
-def test_a_node_that_has_not_heard_of_the_newest_base_leaves_cleaning_to_others(served: Served) -> None:
+def test_a_node_that_has_not_heard_of_the_newest_base_leaves_cleaning_to_others(served: FlushingNode) -> None:
     served.flush()
     older = served.manifest()
     served.run("UPDATE t SET v = 'new'")
@@ -236,7 +175,7 @@ def test_a_node_that_has_not_heard_of_the_newest_base_leaves_cleaning_to_others(
 
 
 def test_wide_rows_are_flushed_in_ranges_of_so_many_bytes(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+    served: FlushingNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(merge, "RANGE_BYTES", 1 << 20)
     served.run("CREATE TABLE wide (id int PRIMARY KEY, data text)")

@@ -11,12 +11,13 @@ import pytest
 
 from tenure.base.errors import DiskFull
 from tenure.bulk import flush
-from tenure.bulk.importing.existing_tables import ExistingTables
+from tenure.bulk.ingest.existing_tables import ExistingTables
 from tenure.cluster.jobs import attempts
 from tenure.schema_change.stages import Work, WorkKind
 from tenure.schema_change.work import Worker
 from tests.pipeline.waiting import await_true
-from tests.unit.bulk.imports import Importing, lake_node
+from tests.unit.bulk.imports import Importing
+from tests.unit.lake_nodes import lake_node
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def test_a_statement_ends_when_its_time_is_up(served: InBucket, s3: S3Server, ki
 def test_a_statement_can_be_canceled(served: InBucket, s3: S3Server, kind: str) -> None:
     statement = _statement(served, kind)
     with s3.hanging():
-        cancel = Timer(0.3, served.client.cancel_safe)
+        cancel = Timer(0.3, served.root.cancel_safe)
         cancel.start()
         began = monotonic()
         with pytest.raises(psycopg.errors.QueryCanceled, match="user request"):

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tenure.bulk.importing import sorting
 from tenure.bulk.importing.clashes import RefusedRow, decided
+from tenure.bulk.ingest import run_chunks
 from tenure.pipeline import runs
 from tenure.pipeline.merge_inputs import Clash
 from tests.unit.bulk.imports import Importing
@@ -87,7 +87,7 @@ def test_all_kinds_of_bad_rows_count_together(t: Importing) -> None:
 
 @pytest.mark.invariant("first-stays")
 def test_it_does_not_matter_how_the_input_is_cut(t: Importing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sorting, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(run_chunks, "CHUNK_BYTES", 1)
     monkeypatch.setattr(runs, "BATCH_ROWS", 2)
     lines = [f"{number * 7 % 50},a{number},{number * 3 % 80}" for number in range(100)]
     said = t.csv("\n".join(lines) + "\n", options="WITH max_bad_rows = 100")

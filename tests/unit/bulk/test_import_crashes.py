@@ -26,7 +26,9 @@ class Import(ByHand):
         location = t.file("a.csv", text)
         payload = ImportPayload((TableInput(self.table, (1, 2), (location,), CSV),), user="root", **given)
         job = node.store.transact(
-            lambda txn: node.jobs.create(txn, kind=KIND, payload=pack(payload), needs=(NOBODY_HAS,))
+            lambda txn: node.jobs.create(
+                txn, kind=KIND, payload=pack(payload), owner="root", needs=(NOBODY_HAS,)
+            )
         )
         node.runner.reserve(job.id)  # to revert it, nothing is needed
         super().__init__(node, import_kind(node.lake, node.publisher, node.locations), job)
@@ -157,7 +159,7 @@ def test_what_an_import_wrote_and_nobody_names_is_deleted_later(t: Importing, di
 
 
 def test_a_node_that_stops_leaves_the_import_to_the_next(tmp_path: Path) -> None:
-    from tests.unit.bulk.imports import lake_node
+    from tests.unit.lake_nodes import lake_node
 
     with lake_node(tmp_path) as node:
         t = Importing(node, tmp_path)

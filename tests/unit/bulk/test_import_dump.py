@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from tests.postgres_server import BIN, Server
-from tests.unit.bulk.imports import lake_node
+from tests.unit.lake_nodes import lake_node
 from tests.unit.sql.sessions import Said, Talk
 
 SOURCE = Path(__file__).with_name("source.sql").read_text()

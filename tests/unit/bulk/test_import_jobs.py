@@ -251,10 +251,12 @@ def test_what_sessions_show_has_no_keys_of_an_object_store() -> None:
         "EXPORT INTO CSV '{0}/out' FROM TABLE {0}.t",
     ],
 )
-def test_files_are_for_superusers(t: Importing, text: str) -> None:
+def test_all_rights_on_a_table_are_no_right_to_files(t: Importing, text: str) -> None:
     t.file("a.csv", "2,new\n")
     t.file("a.sql", "CREATE TABLE u (id int);\n")
     t.done(f"CREATE USER {t.name} PASSWORD 'a long enough one'")
+    t.done(f"GRANT USAGE ON SCHEMA {t.name} TO {t.name}")
+    t.done(f"GRANT ALL ON {t.name}.t TO {t.name}")
     said = Talk(t.node, user=t.name).say(text.format(t.name))
     assert said.sqlstate == "42501"
     assert said.message.startswith("permission denied to")

@@ -6,10 +6,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tenure.bulk.importing import references, sorting
+from tenure.bulk.ingest import references, run_chunks
 from tenure.pipeline import merge, runs
 from tenure.pipeline.reading import blocks, csv_rows
 from tenure.pipeline.runs import cuts, read_runs, within, write_run
+from tenure.storage.engine import REVISION_BYTES
 from tenure.storage.files import Files, open_files
 from tenure.table.key_order import even
 from tests.unit.bulk.imports import Importing
@@ -23,10 +24,10 @@ def files(tmp_path: Path) -> Files:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "BATCH_ROWS", 16)
-    monkeypatch.setattr(sorting, "CHUNK_BYTES", 4_000)
+    monkeypatch.setattr(run_chunks, "CHUNK_BYTES", 4_000)
     monkeypatch.setattr(merge, "RUN_ROWS", 100)
     monkeypatch.setattr(references, "RANGE_KEYS", 64)
-    monkeypatch.setattr(merge, "RANGE_ROWS", 50)
+    monkeypatch.setattr(merge, "RANGE_BYTES", 50 * (REVISION_BYTES + 40))
 
 
 def _table(keys: list[bytes]) -> pa.Table:

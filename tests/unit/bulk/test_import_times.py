@@ -24,7 +24,7 @@ from tenure.table.lake.manifests import File, Manifest
 from tenure.table.lake.publishing import clean_some
 from tenure.table.rows import Layouts
 from tests.unit.bulk.imports import Importing
-from tests.unit.sql.duck.test_base_and_delta import Asked
+from tests.unit.sql.duck.asked_tables import AskedTable
 
 ID, A = 1, 2
 STEPS = 12
@@ -35,7 +35,7 @@ Rows = dict[int, str]
 
 @dataclass
 class OfNode:
-    """A node's lake as `Asked` wants it."""
+    """A node's lake as `AskedTable` wants it."""
 
     store: Any
     files: Any
@@ -57,7 +57,7 @@ class History:
         assert isinstance(table, Table)
         self.table = table
         of_node = OfNode(self.store, self.lake.files, table, Layouts(self.store.keyspace))
-        self.asked = Asked(cast(Any, of_node), duck)
+        self.asked = AskedTable(cast(Any, of_node), duck)
         self.now: Rows = {}
         self.seen: list[tuple[Timestamp, Rows, str]] = []
         self.next_id = 1

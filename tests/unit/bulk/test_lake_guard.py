@@ -10,12 +10,13 @@ from tenure.base.settings import CLEAN_AFTER
 from tenure.bulk import flush
 from tenure.bulk.upkeep import Upkeep
 from tenure.pipeline import remote_handles
-from tests.unit.bulk.test_flush import Served
+from tests.unit.bulk.flushing import FlushingNode
+from tests.unit.lake_nodes import lake_options
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    served = Served(tmp_path)
+def served(tmp_path: Path) -> Iterator[FlushingNode]:
+    served = FlushingNode(lake_options(tmp_path))
     served.run("CREATE TABLE t (id int PRIMARY KEY, v text)")
     served.run("INSERT INTO t SELECT g, 'v' || g FROM generate_series(1, 500) g")
     served.flush()
@@ -24,7 +25,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 
 @pytest.fixture
-def other(served: Served, tmp_path: Path) -> Path:
+def other(served: FlushingNode, tmp_path: Path) -> Path:
     return _mount_another(tmp_path)
 
 
@@ -45,7 +46,7 @@ def _mount_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.invariant("lake-id")
-def test_strays_of_another_lake_are_left_alone(served: Served, other: Path) -> None:
+def test_strays_of_another_lake_are_left_alone(served: FlushingNode, other: Path) -> None:
     with pytest.raises(WrongLake, match="belongs to another store"):
         Upkeep(served.lake).delete_strays()
     assert other.exists()
@@ -62,7 +63,7 @@ def test_strays_of_another_lake_are_left_alone(served: Served, other: Path) -> N
     ids=["files that were replaced", "files half-written", "rows that were flushed"],
 )
 def test_nothing_is_deleted_while_another_lake_is_there(
-    served: Served, tmp_path: Path, act: Callable[[Served], None]
+    served: FlushingNode, tmp_path: Path, act: Callable[[FlushingNode], None]
 ) -> None:
     served.run("UPDATE t SET v = 'new'")
     served.flush()
@@ -78,12 +79,12 @@ def test_nothing_is_deleted_while_another_lake_is_there(
     assert len(list(served.lake.manifests.dropped(served.node.store.snapshot()))) == 1
 
 
-def _span(served: Served) -> tuple[bytes, bytes]:
+def _span(served: FlushingNode) -> tuple[bytes, bytes]:
     span = served.node.store.keyspace.index_span(served.manifest().table, 1)
     return span.lo, span.hi
 
 
-def test_a_flush_waits_until_its_lake_is_there_again(served: Served, tmp_path: Path) -> None:
+def test_a_flush_waits_until_its_lake_is_there_again(served: FlushingNode, tmp_path: Path) -> None:
     before = served.manifest()
     served.run("UPDATE t SET v = 'new'")
     _mount_another(tmp_path)
@@ -98,13 +99,13 @@ def test_a_flush_waits_until_its_lake_is_there_again(served: Served, tmp_path: P
     assert served.run("SELECT count(*) FROM t WHERE v = 'new'") == [(500,)]
 
 
-def _error(served: Served, job: int) -> str:
+def _error(served: FlushingNode, job: int) -> str:
     ((error,),) = served.run(f"SELECT coalesce(error, '') FROM system.jobs WHERE id = {job}")
     return str(error)
 
 
 def test_an_executor_refuses_another_lake_at_the_same_path(
-    served: Served, tmp_path: Path, other: Path
+    served: FlushingNode, tmp_path: Path, other: Path
 ) -> None:
     with pytest.raises(WrongLake, match="belongs to another store"):
         remote_handles.opened(served.lake.place)

@@ -8,22 +8,20 @@ import psycopg
 import pytest
 from pyarrow import fs
 
-from tenure.base.env import SystemEnv
 from tenure.base.errors import CorruptData, InputOutput, TenureError
-from tenure.front import Listen
-from tenure.node import Node, NodeOptions
 from tenure.pipeline.tasks import Tasks
 from tenure.storage.files import Files, open_files
 from tenure.table.lake.checked_files import CheckedFiles
 from tenure.table.lake.damage import damage_in
 from tests.system_tables import described
-from tests.unit.bulk.test_flush import Served
+from tests.unit.bulk.flushing import FlushingNode
+from tests.unit.lake_nodes import lake_options
 
 CANARY = "canary-1f3a"
 
 
 @pytest.fixture
-def served(tmp_path: Path, bucket_address: str, s3_endpoint: str) -> Iterator[Served]:
+def served(tmp_path: Path, bucket_address: str, s3_endpoint: str) -> Iterator[FlushingNode]:
     served = InBucket(tmp_path, bucket_address, s3_endpoint)
     served.run("CREATE TABLE t (id int PRIMARY KEY, v text)")
     served.run("INSERT INTO t SELECT g, 'v' || g FROM generate_series(1, 500) g")
@@ -31,39 +29,15 @@ def served(tmp_path: Path, bucket_address: str, s3_endpoint: str) -> Iterator[Se
     served.close()
 
 
-class InBucket(Served):
+class InBucket(FlushingNode):
     """A node whose lake is in a bucket, and that lets statements name the same store."""
 
     def __init__(
         self, directory: Path, lake: str, endpoint: str, *, spark: Callable[[], Tasks] | None = None
     ) -> None:
-        self.env = SystemEnv()
+        super().__init__(lake_options(directory, lake=lake, endpoints=(endpoint,), spark=spark))
         self.bucket = lake.removeprefix("s3://").partition("/")[0]
         self.endpoint = endpoint
-        self.node = Node(
-            NodeOptions(
-                f"sqlite:{directory}/store.db",
-                listen=Listen(port=0),
-                lake=lake,
-                files=str(directory / "files"),
-                endpoints=(endpoint,),
-                spark=spark,
-            ),
-            self.env,
-        )
-        assert self.node.front is not None and self.node.lake is not None
-        self.lake = self.node.lake
-        self.client = self.connect()
-
-    def connect(self) -> "psycopg.Connection[tuple[Any, ...]]":
-        assert self.node.front is not None
-        return psycopg.connect(
-            host=self.node.front.host,
-            port=self.node.front.port,
-            user="root",
-            dbname="defaultdb",
-            autocommit=True,
-        )
 
     def location(self, name: str, secret: str = CANARY) -> str:
         keys = f"AWS_ACCESS_KEY_ID=key&AWS_SECRET_ACCESS_KEY={secret}&AWS_REGION=us-east-1"
@@ -93,7 +67,7 @@ class InBucket(Served):
         return repr([self.run(f"SELECT * FROM {each.schema}.{each.name}") for each in described()])
 
 
-def clean(served: Served) -> None:
+def clean(served: FlushingNode) -> None:
     served.run("SET CLUSTER SETTING lake.clean_after = '0s'")
     ((id,),) = served.run("SELECT 't'::regclass::oid::int8")
     span = served.node.store.keyspace.index_span(id, 1)

@@ -19,14 +19,15 @@ from tenure.bulk.upkeep import Upkeep
 from tenure.node import Node, NodeOptions
 from tenure.storage.files import Files, open_files
 from tenure.table.lake.identity import lake_ids
-from tests.unit.bulk.test_flush import Served
+from tests.unit.bulk.flushing import FlushingNode
+from tests.unit.lake_nodes import lake_options
 
 ACCOUNTS, START = 300, 100
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    served = Served(tmp_path / "original")
+def served(tmp_path: Path) -> Iterator[FlushingNode]:
+    served = FlushingNode(lake_options(tmp_path / "original"))
     served.run("CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL)")
     served.run(f"INSERT INTO t SELECT g, {START} FROM generate_series(1, {ACCOUNTS}) g")
     served.flush()
@@ -41,21 +42,21 @@ def copied(tmp_path: Path, name: str = "copy", lake: str = "") -> CopiedStore:
 
 
 @contextmanager
-def started(directory: Path) -> Iterator[Served]:
-    served = Served(directory)
+def started(directory: Path) -> Iterator[FlushingNode]:
+    served = FlushingNode(lake_options(directory))
     try:
         yield served
     finally:
         served.close()
 
 
-def clean(served: Served) -> None:
+def clean(served: FlushingNode) -> None:
     served.run("SET CLUSTER SETTING lake.clean_after = '0s'")
     span = served.node.store.keyspace.index_span(served.manifest().table, 1)
     served.until(lambda: served.node.store.engine.spread(*span, 0, 1 << 40).keys == 0)
 
 
-def test_a_copy_has_what_the_store_and_the_lake_have(served: Served, tmp_path: Path) -> None:
+def test_a_copy_has_what_the_store_and_the_lake_have(served: FlushingNode, tmp_path: Path) -> None:
     clean(served)
     served.run("UPDATE t SET v = v + 1 WHERE id <= 10")
     said = copied(tmp_path)
@@ -70,7 +71,7 @@ def test_a_copy_has_what_the_store_and_the_lake_have(served: Served, tmp_path: P
 
 @pytest.mark.invariant("whole-copy")
 def test_copies_made_under_writes_flushes_and_deletions_of_files_add_up(
-    served: Served, tmp_path: Path
+    served: FlushingNode, tmp_path: Path
 ) -> None:
     for setting in ("lake.file_grace = '0s'", "lake.clean_after = '0s'"):
         served.run(f"SET CLUSTER SETTING {setting}")
@@ -105,7 +106,7 @@ def _during(step: Callable[[], None]) -> Iterator[None]:
     assert failures == []
 
 
-def _transfer(served: Served) -> None:
+def _transfer(served: FlushingNode) -> None:
     door = served.node.front
     assert door is not None
     with psycopg.connect(host=door.host, port=door.port, user="root", dbname="defaultdb") as client:
@@ -115,13 +116,13 @@ def _transfer(served: Served) -> None:
                 client.execute("UPDATE t SET v = v + 1 WHERE id = %s", [ACCOUNTS + 1 - one])
 
 
-def _flush_and_delete(served: Served) -> None:
+def _flush_and_delete(served: FlushingNode) -> None:
     served.flush()
     Upkeep(served.lake)._delete_dropped()
 
 
 def test_a_file_that_goes_while_it_is_copied_makes_the_copy_begin_again(
-    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    served: FlushingNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served.run("SET CLUSTER SETTING lake.file_grace = '0s'")
     real = store_copy.OpenStore.named
@@ -143,7 +144,7 @@ def test_a_file_that_goes_while_it_is_copied_makes_the_copy_begin_again(
         assert copy.run("SELECT sum(v) FROM t") == [(ACCOUNTS * (START + 2),)]
 
 
-def test_original_and_copy_cannot_take_one_anothers_lake(served: Served, tmp_path: Path) -> None:
+def test_original_and_copy_cannot_take_one_anothers_lake(served: FlushingNode, tmp_path: Path) -> None:
     copied(tmp_path)
     ids = [lake_ids(open_files(str(tmp_path / name / "lake"))) for name in ("original", "copy")]
     assert len(ids[0]) == len(ids[1]) == 1 and ids[0] != ids[1]
@@ -156,13 +157,13 @@ def test_original_and_copy_cannot_take_one_anothers_lake(served: Served, tmp_pat
     assert served.run("SELECT sum(v) FROM t") == [(ACCOUNTS * START,)]
 
 
-def test_a_copy_has_none_of_the_nodes_of_the_original(served: Served, tmp_path: Path) -> None:
+def test_a_copy_has_none_of_the_nodes_of_the_original(served: FlushingNode, tmp_path: Path) -> None:
     copied(tmp_path)
     with started(tmp_path / "copy") as copy:
         assert copy.run("SELECT id FROM system.sql_instances") == [(1,)]
 
 
-def test_nothing_is_left_beside_a_copy(served: Served, tmp_path: Path) -> None:
+def test_nothing_is_left_beside_a_copy(served: FlushingNode, tmp_path: Path) -> None:
     copied(tmp_path)
     assert sorted(os.listdir(tmp_path / "copy")) == ["lake", "store.db"]
 
@@ -170,7 +171,7 @@ def test_nothing_is_left_beside_a_copy(served: Served, tmp_path: Path) -> None:
 @pytest.mark.invariant("whole-copy")
 @pytest.mark.parametrize("failing", ["copy", "identify", "publish"])
 def test_a_copy_that_fails_leaves_nothing(
-    served: Served, tmp_path: Path, failing: str, monkeypatch: pytest.MonkeyPatch
+    served: FlushingNode, tmp_path: Path, failing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = getattr(store_copy._Copy, failing)
 
@@ -188,7 +189,7 @@ def test_a_copy_that_fails_leaves_nothing(
 @pytest.mark.invariant("whole-copy")
 @pytest.mark.parametrize("killed_in", ["identify", "publish"])
 def test_a_copy_that_was_killed_is_no_store(
-    served: Served, tmp_path: Path, killed_in: str, monkeypatch: pytest.MonkeyPatch
+    served: FlushingNode, tmp_path: Path, killed_in: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_copy._Copy, "remove", lambda copy: None)
     monkeypatch.setattr(store_copy._Copy, killed_in, _kill)
@@ -197,14 +198,14 @@ def test_a_copy_that_was_killed_is_no_store(
     with pytest.raises(FileExists, match=r"store.db.unfinished"):
         copied(tmp_path)
     with pytest.raises(WrongLake):
-        Served(tmp_path / "copy")
+        FlushingNode(lake_options(tmp_path / "copy"))
 
 
 def _kill(copy: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_damage_is_not_copied(served: Served, tmp_path: Path) -> None:
+def test_damage_is_not_copied(served: FlushingNode, tmp_path: Path) -> None:
     (file,) = served.manifest().live
     path = tmp_path / "original" / "lake" / file.name
     data = bytearray(path.read_bytes())
@@ -215,7 +216,7 @@ def test_damage_is_not_copied(served: Served, tmp_path: Path) -> None:
     assert not (tmp_path / "copy" / "store.db").exists()
 
 
-def test_what_is_there_is_not_overwritten(served: Served, tmp_path: Path) -> None:
+def test_what_is_there_is_not_overwritten(served: FlushingNode, tmp_path: Path) -> None:
     (tmp_path / "copy" / "lake").mkdir(parents=True)
     (tmp_path / "copy" / "store.db").write_text("mine")
     with pytest.raises(FileExists, match=r"store\.db"):
@@ -233,7 +234,7 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert not (tmp_path / "original").exists()
 
 
-def test_a_copy_into_a_bucket(served: Served, tmp_path: Path, bucket_address: str) -> None:
+def test_a_copy_into_a_bucket(served: FlushingNode, tmp_path: Path, bucket_address: str) -> None:
     target = tmp_path / "copy"
     copied(tmp_path, lake=bucket_address)
     files: Files = open_files(bucket_address)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tenure.bulk.importing.vectors import truths
+from tenure.bulk.ingest.vectors import truths
 from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr.tree.compiled import compile
 from tenure.expr.tree.expressions import And, Call, Cast, ColumnRef, Const, InList, IsNull, Node, Not, Or

@@ -8,7 +8,8 @@ import pytest
 from tenure.pipeline.starter import Process
 from tenure.sql.statements.jobs import waiting_statements
 from tests.pipeline.waiting import await_true
-from tests.unit.bulk.imports import Importing, lake_node
+from tests.unit.bulk.imports import Importing
+from tests.unit.lake_nodes import lake_node
 
 WHY = "waits for a process with spark: Spark needs Java, and JAVA_HOME names none"
 

@@ -13,7 +13,8 @@ from tenure.pipeline.masters import unreachable
 from tenure.pipeline.tasks import Tasks
 from tenure.sql.statements.jobs import waiting_statements
 from tests.pipeline.waiting import await_true
-from tests.unit.bulk.imports import Importing, lake_node
+from tests.unit.bulk.imports import Importing
+from tests.unit.lake_nodes import lake_node
 
 WHY = 'Spark\'s master "spark://10.0.0.1:7077" does not answer'
 ROWS = "1,a row that is long enough\n2,another that is as long as the first\n"

@@ -1,25 +1,5 @@
-from collections.abc import Iterator
+"""The catalog is tested in the clusters that schema changes are tested in."""
 
-import pytest
+from tests.unit.schema_change.conftest import cluster, node, other
 
-from tenure.storage.sqlite import MEMORY, SqliteEngine
-from tests.unit.schema_change.clusters import Cluster, SchemaNode
-from tests.unit.schema_change.stepping import SteppedEnv
-
-
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    env = SteppedEnv()
-    engine = SqliteEngine(MEMORY, env)
-    yield Cluster(engine, env)
-    engine.close()
-
-
-@pytest.fixture
-def node(cluster: Cluster) -> SchemaNode:
-    return cluster.add()
-
-
-@pytest.fixture
-def other(cluster: Cluster, node: SchemaNode) -> SchemaNode:
-    return cluster.add()
+__all__ = ["cluster", "node", "other"]

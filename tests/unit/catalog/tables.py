@@ -120,6 +120,7 @@ class Shelf:
         self.names: dict[NameKey, int] = {}
         self.entries: dict[tuple[int, str], SchemaEntry] = {}
         self.draft = Draft()
+        self.temporary = None
         for each in (database(), schema(), *descriptors):
             self.descriptors[each.id] = each
             self.names[place_of(each)] = each.id

@@ -15,7 +15,7 @@ from tenure.catalog.leases.catalog_cache import Cache, CatalogView
 from tenure.kv.store import Store
 from tenure.kv.thresholds import publish_threshold
 from tenure.kv.transaction import Transaction
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.kv.waiting import Call
 
 IDS = range(200, 206)

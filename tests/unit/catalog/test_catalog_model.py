@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes.drops import drop_column, drop_database, drop_objects, drop_schema
+from tenure.catalog.changes.drops import drop_column, drop_database, drop_objects, drop_schemas
 from tenure.catalog.changes.object_changes import (
     add_enum_value,
     create_database,
@@ -223,7 +223,7 @@ class CatalogMachine(RuleBasedStateMachine):
                 case Table() | EnumType() | View() | Sequence():
                     drop_objects(draft, shelf, [each.id], is_cascade=is_cascade)
                 case Schema():
-                    drop_schema(draft, shelf, each.id, contents, is_cascade=is_cascade)
+                    drop_schemas(draft, shelf, [each.id], contents, is_cascade=is_cascade)
                 case Database():
                     drop_database(draft, shelf, each.id, contents, contents, is_cascade=is_cascade)
             shelf.draft = draft

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.base.errors import DependentObjects
-from tenure.catalog.changes.drops import drop_database, drop_objects, drop_schema
+from tenure.catalog.changes.drops import drop_database, drop_objects, drop_schemas
 from tenure.catalog.changes.object_changes import create_enum, create_table
 from tenure.catalog.changes.table_changes import AddForeignKey, NamedKeyColumn, alter
 from tenure.catalog.descriptors.definitions import (
@@ -120,7 +120,7 @@ def test_a_type_is_free_once_its_tables_are_dropped(shelf: Shelf) -> None:
 
 
 def test_a_schema_that_is_not_empty_says_what_is_in_it(shelf: Shelf) -> None:
-    assert refused(lambda: drop_schema(shelf.draft, shelf, APP, [A, MOOD])) == (
+    assert refused(lambda: drop_schemas(shelf.draft, shelf, [APP], [A, MOOD])) == (
         "cannot drop schema app because other objects depend on it",
         "table app.a depends on schema app\n"
         "constraint b_fk on table web.b depends on table app.a\n"
@@ -129,7 +129,7 @@ def test_a_schema_that_is_not_empty_says_what_is_in_it(shelf: Shelf) -> None:
 
 
 def test_a_schema_goes_by_cascade_with_what_is_in_it(shelf: Shelf) -> None:
-    drop_schema(shelf.draft, shelf, APP, [A, MOOD], is_cascade=True)
+    drop_schemas(shelf.draft, shelf, [APP], [A, MOOD], is_cascade=True)
     assert dropped(shelf) == {A, MOOD, APP}
     entry = shelf.draft.entries[DEFAULT_DATABASE, "app"]
     assert entry is not None and entry.state is DescriptorState.DROPPED
@@ -141,11 +141,11 @@ def test_a_schema_goes_by_cascade_with_what_is_in_it(shelf: Shelf) -> None:
 
 def test_what_the_transaction_itself_did_counts(shelf: Shelf) -> None:
     drop_objects(shelf.draft, shelf, [B])
-    drop_schema(shelf.draft, shelf, WEB, [B])
+    drop_schemas(shelf.draft, shelf, [WEB], [B])
     shelf.draft = type(shelf.draft)()
     make(shelf, 500, "new", WEB)
     drop_objects(shelf.draft, shelf, [B])
-    _, detail = refused(lambda: drop_schema(shelf.draft, shelf, WEB, [B]))
+    _, detail = refused(lambda: drop_schemas(shelf.draft, shelf, [WEB], [B]))
     assert detail == "table web.new depends on schema web"
 
 

@@ -7,7 +7,7 @@ from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import DEFAULT_SCHEMA
 from tenure.catalog.descriptors.ids import BLOCK_IDS, DescriptorIds
 from tenure.kv.store import Store
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 
 
 @pytest.mark.invariant("id-once")

@@ -10,7 +10,7 @@ from tenure.catalog.descriptors.definitions import DEFAULT_SCHEMA, Table, replac
 from tenure.catalog.descriptors.index_holders import IndexHolders
 from tenure.catalog.leases.catalog_cache import Cache
 from tenure.kv.store import Store
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.catalog.tables import users
 
 

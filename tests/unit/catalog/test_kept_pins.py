@@ -3,13 +3,13 @@
 import pytest
 
 from tenure.catalog.descriptors.definitions import replace
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tests.unit.catalog.leasing import bump
 from tests.unit.schema_change.clusters import SchemaNode
 from tests.unit.schema_change.declared import created
 
 
-def _takes(node: SchemaNode, use: Use, id: int) -> bool:
+def _takes(node: SchemaNode, use: CatalogUse, id: int) -> bool:
     """Whether a plan that was made of this table may be used as it is."""
     is_taken = use.take_known({id: node.table(id)})
     assert (id in use.pins) == is_taken

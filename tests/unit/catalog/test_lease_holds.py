@@ -6,7 +6,7 @@ import pytest
 
 from tenure.base.errors import Disconnected, OutcomeUnknown, RetryError
 from tenure.storage.engine import Group, Outcome
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.catalog.leasing import bump
 from tests.unit.kv.breaking import Deliver
 from tests.unit.kv.waiting import Call, SeenWaits

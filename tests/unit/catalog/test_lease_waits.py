@@ -12,13 +12,13 @@ from tenure.base.settings import LEASE_HOLDER_GRACE, LIVENESS_TTL
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.leases.lease_rows import LeaseRow
 from tenure.catalog.leases.lease_waits import LeaseWaiter
-from tenure.catalog.leases.wait_records import Awaited, Hold, LeaseWait, blocks, must_give_way
+from tenure.catalog.leases.wait_records import AwaitedDescriptor, Hold, LeaseWait, blocks, must_give_way
 from tenure.cluster.sessions.session_records import Existence, SessionId
 from tenure.kv.keys import SCHEMA_LEASES, SESSIONS
 from tenure.kv.records import Records
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Group, Outcome
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.catalog.leasing import bump, rows_of
 from tests.unit.kv.breaking import Deliver
 from tests.unit.kv.waiting import Call, SeenWaits
@@ -28,8 +28,8 @@ from tests.unit.schema_change.declared import created, drop, place, rename
 DEAD_MANY = 2_000
 
 
-def awaited(node: SchemaNode, *ids: int) -> list[Awaited]:
-    return [Awaited(id, node.table(id).modified_at) for id in ids]
+def awaited(node: SchemaNode, *ids: int) -> list[AwaitedDescriptor]:
+    return [AwaitedDescriptor(id, node.table(id).modified_at) for id in ids]
 
 
 def wait(node: SchemaNode, *ids: int, timeout: float | None = None) -> None:
@@ -239,7 +239,7 @@ def _wait_of(number: int, started_at: int, waits_for: set[int], holds: set[int])
         number,
         started_at,
         0,
-        tuple(Awaited(id, 10) for id in sorted(waits_for)),
+        tuple(AwaitedDescriptor(id, 10) for id in sorted(waits_for)),
         tuple(Hold(id, 5) for id in sorted(holds)),
     )
 
@@ -333,9 +333,9 @@ def test_of_two_transactions_on_two_nodes_that_wait_for_each_other_the_youngest_
 
 def test_the_records_of_the_dead_make_no_circle(node: SchemaNode) -> None:
     """They are left alone until somebody finds their session gone."""
-    mine = node.lease_waits.record([Awaited(1, 10)], LeaseWaiter(node.store.clock.now()))
+    mine = node.lease_waits.record([AwaitedDescriptor(1, 10)], LeaseWaiter(node.store.clock.now()))
     assert mine is not None
-    dead = LeaseWait(99, 1, 1, 1, 1, (Awaited(2, 10),), (Hold(1, 5),))
+    dead = LeaseWait(99, 1, 1, 1, 1, (AwaitedDescriptor(2, 10),), (Hold(1, 5),))
     node.transact(lambda txn: node.waits.put(txn, dead))
     node.lease_waits.check_cycle(mine)
     assert not node.deaths.is_alive(SessionId(99, 1))

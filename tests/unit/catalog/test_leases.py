@@ -10,7 +10,7 @@ from tenure.catalog.leases.catalog_use import UseState
 from tenure.catalog.leases.lease_pins import bound
 from tenure.catalog.leases.node_leases import ALONE_SPACING_SECONDS, SPACING_SECONDS, Leases
 from tenure.storage.engine import Group, Outcome
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.catalog.leasing import bump, cut
 from tests.unit.kv.breaking import Deliver
 from tests.unit.kv.waiting import Call, SeenWaits

@@ -5,7 +5,7 @@ import pytest
 from tenure.base.errors import Duplicate, ObjectInUse, RetryError
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DEFAULT_SCHEMA, DescriptorState, replace
 from tenure.catalog.descriptors.name_entries import map_entries, move_names, places
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import (
     create,
@@ -197,7 +197,7 @@ def test_a_schema_and_all_that_is_in_it_go_together(node: SchemaNode, other: Sch
     schema = node.run(lambda use: create_schema(node, use, "s"))
     table = created(node, "t", schema=schema)
 
-    def cascade(use: Use) -> None:
+    def cascade(use: CatalogUse) -> None:
         drop(use, table)
         drop(use, schema)
 

@@ -2,7 +2,7 @@ import pytest
 
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, AnyDescriptor, next_version
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.historical import HistoricalUse
 from tenure.catalog.name_resolution import InStore, Path, find, resolve
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
@@ -21,7 +21,7 @@ LATE = new_table(77, "late")
 
 
 def looked_up(node: SchemaNode, *name: str, path: Path = PATH) -> AnyDescriptor | None:
-    def look(use: Use) -> AnyDescriptor | None:
+    def look(use: CatalogUse) -> AnyDescriptor | None:
         return resolve(use, node.catalog, name, path, renew=node.leases.renew)
 
     return node.run(look)

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes.drops import drop_column, drop_identity, drop_objects, drop_schema
+from tenure.catalog.changes.drops import drop_column, drop_identity, drop_objects, drop_schemas
 from tenure.catalog.changes.object_changes import create_table, rename_object, set_owner, set_schema
 from tenure.catalog.changes.sequence_changes import (
     NOTHING,
@@ -250,13 +250,13 @@ def test_a_dropped_table_is_forgotten_by_the_sequences_it_called(shelf: Shelf) -
 
 def test_nobody_is_told_of_an_owned_sequence_in_a_schema(shelf: Shelf) -> None:
     contents = [S, T, U, FREE]
-    error = refused("2BP01", lambda: drop_schema(shelf.draft, shelf, DEFAULT_SCHEMA, contents))
+    error = refused("2BP01", lambda: drop_schemas(shelf.draft, shelf, [DEFAULT_SCHEMA], contents))
     assert error.detail.splitlines() == [
         "table public.t depends on schema public",
         "table public.u depends on schema public",
         "sequence public.free depends on schema public",
     ]
-    drop_schema(shelf.draft, shelf, DEFAULT_SCHEMA, contents, is_cascade=True)
+    drop_schemas(shelf.draft, shelf, [DEFAULT_SCHEMA], contents, is_cascade=True)
     assert dropped(shelf) == {DEFAULT_SCHEMA, *contents}
 
 

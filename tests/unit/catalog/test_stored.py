@@ -8,7 +8,7 @@ import pytest
 from tenure.base.env import ManualEnv
 from tenure.base.errors import CorruptData
 from tenure.base.timestamp import MAX_AT, Timestamp, to_bytes
-from tenure.catalog.changes.drops import drop_schema
+from tenure.catalog.changes.drops import drop_schemas
 from tenure.catalog.changes.object_changes import create_schema, rename_object
 from tenure.catalog.descriptors.catalog_records import Catalog, NameEntry
 from tenure.catalog.descriptors.definitions import (
@@ -31,7 +31,7 @@ from tenure.kv.records import UINT64, Records
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import DEFAULT_TENANT, Store
 from tenure.kv.transaction import Transaction
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.catalog.tables import Shelf, column, database, declared, schema, users
 
 KEYS = Keyspace(DEFAULT_TENANT)
@@ -206,7 +206,7 @@ def test_a_name_stands_for_one_id_and_maps_change_with_the_names(store: Store, c
     for step in (
         lambda: create_schema(shelf.draft, shelf, id=110, database=100, name="app", owner="ann"),
         lambda: rename_object(shelf.draft, shelf, 110, "web"),
-        lambda: drop_schema(shelf.draft, shelf, 110, ()),
+        lambda: drop_schemas(shelf.draft, shelf, [110], ()),
     ):
         shelf.draft = Draft()
         step()

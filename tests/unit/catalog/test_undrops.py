@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes.drops import drop_database, drop_objects, drop_schema
+from tenure.catalog.changes.drops import drop_database, drop_objects, drop_schemas
 from tenure.catalog.changes.object_changes import create_enum, create_table
 from tenure.catalog.changes.sequence_changes import create_sequence, set_owned_by
 from tenure.catalog.changes.table_changes import AddForeignKey, NamedKeyColumn, alter
@@ -17,6 +17,7 @@ from tenure.catalog.descriptors.definitions import (
     ROOT,
     AnyDescriptor,
     Depends,
+    DescriptorState,
     EnumType,
     Expression,
     OwnedBy,
@@ -27,6 +28,7 @@ from tenure.catalog.descriptors.definitions import (
     View,
     ViewColumn,
     is_dropped,
+    replace,
 )
 from tenure.catalog.descriptors.validation import problems
 from tests.unit.catalog.tables import INT, ROW_ID, Shelf, column, schema
@@ -122,7 +124,7 @@ def test_a_view_comes_back_after_what_it_reads(shelf: Shelf) -> None:
 
 def test_a_schema_and_a_database_come_back_with_what_was_in_them(shelf: Shelf) -> None:
     contents = [MOOD, S, T, U, V]
-    drop_schema(shelf.draft, shelf, APP, contents, is_cascade=True)
+    drop_schemas(shelf.draft, shelf, [APP], contents, is_cascade=True)
     commit(shelf)
     assert refused(lambda: undrop(shelf.draft, shelf, [T])) == "3F000"
     shelf.draft = type(shelf.draft)()
@@ -156,3 +158,12 @@ def test_only_what_is_dropped_comes_back_and_not_before_its_name_is_free(shelf: 
     assert refused(lambda: undrop(shelf.draft, shelf, [V])) == "42704"
     drop_objects(shelf.draft, shelf, [V])
     assert refused(lambda: undrop(shelf.draft, shelf, [V])) == "55006"
+
+
+def test_what_is_being_collected_does_not_come_back(shelf: Shelf) -> None:
+    drop_objects(shelf.draft, shelf, [V, U, T])
+    commit(shelf)
+    shelf.descriptors[T] = replace(shelf.descriptors[T], state=DescriptorState.COLLECTED)
+    assert is_dropped(shelf.descriptors[T])
+    assert refused(lambda: undrop(shelf.draft, shelf, [T])) == "42704"
+    undrop(shelf.draft, shelf, [U])

@@ -1,14 +1,16 @@
-"""Users: made, changed and dropped in the transaction of whoever says so."""
-
-from collections.abc import Callable
+"""Users as a door sees them: a role, and the verifier of its password in a table of its own."""
 
 import pytest
 
-from tenure.base.errors import UserError
-from tenure.base.timestamp import MAX_AT
 from tenure.catalog.accounts.passwords import SALT_BYTES, stored_password
-from tenure.catalog.accounts.users import User, Users
-from tenure.kv.keys import CLUSTER_SECRETS, USERS
+from tenure.catalog.accounts.predefined_roles import PREDEFINED
+from tenure.catalog.accounts.users import ROOT_ID, User, Users
+from tenure.catalog.bootstrap import bootstrap
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import DEFAULT_SCHEMA
+from tenure.catalog.descriptors.role_records import Role
+from tenure.kv.keys import CLUSTER_SECRETS, PASSWORDS, PRIVILEGES, ROLE_OBJECTS, ROLES, USERS
+from tenure.kv.records import Records
 from tenure.kv.transaction import Transaction
 from tests.unit.schema_change.clusters import SchemaNode
 
@@ -26,92 +28,26 @@ def _user(node: SchemaNode, users: Users, name: str) -> User:
     return user
 
 
-def _refusal(node: SchemaNode, work: Callable[[Transaction], object]) -> str:
-    with pytest.raises(UserError) as caught:
-        node.transact(work)
-    return caught.value.sqlstate
-
-
 @pytest.mark.invariant("root-stays")
 def test_root_is_there_from_the_start(node: SchemaNode, users: Users) -> None:
     root = _user(node, users, "root")
     assert (root.verifier, root.is_superuser, root.can_login) == ("", True, True)
-    assert [each.name for each in users.all(node.store.snapshot())] == ["root"]
-
-
-@pytest.mark.invariant("root-stays")
-def test_root_can_be_neither_dropped_nor_locked_out(node: SchemaNode, users: Users) -> None:
-    assert _refusal(node, lambda txn: users.drop(txn, "root")) == "2BP01"
-    assert _refusal(node, lambda txn: users.alter(txn, "root", is_superuser=False)) == "0A000"
-    assert _refusal(node, lambda txn: users.alter(txn, "root", can_login=False)) == "0A000"
+    names = [each.name for each in users.all(node.store.snapshot())]
+    assert names == [*sorted(each.name for each in PREDEFINED), "root"]
 
 
 def test_a_user_is_there_once_its_transaction_has_committed(node: SchemaNode, users: Users) -> None:
     before = node.store.snapshot().at
-    node.transact(lambda txn: users.create(txn, "ann", verifier=VERIFIER))
+    node.transact(lambda txn: users.create(txn, Role("ann", 200, can_login=True), VERIFIER))
     ann = _user(node, users, "ann")
     assert (ann.verifier, ann.is_superuser, ann.can_login) == (VERIFIER, False, True)
     assert before < ann.created_at <= node.store.snapshot().at
 
 
-def test_a_user_can_be_made_and_changed_in_one_transaction(node: SchemaNode, users: Users) -> None:
-    def work(txn: Transaction) -> None:
-        users.create(txn, "ann")
-        users.alter(txn, "ann", verifier=VERIFIER, can_login=False)
-
-    node.transact(work)
-    ann = _user(node, users, "ann")
-    assert (ann.verifier, ann.can_login) == (VERIFIER, False)
-    assert ann.created_at < MAX_AT
-
-
-def test_what_is_not_named_stays_as_it_is(node: SchemaNode, users: Users) -> None:
-    node.transact(lambda txn: users.create(txn, "ann", verifier=VERIFIER))
-    before = _user(node, users, "ann")
-    node.transact(lambda txn: users.alter(txn, "ann", is_superuser=True))
-    after = _user(node, users, "ann")
-    assert (after.verifier, after.created_at, after.is_superuser) == (VERIFIER, before.created_at, True)
-
-
 def test_a_password_can_be_taken_away(node: SchemaNode, users: Users) -> None:
-    node.transact(lambda txn: users.create(txn, "ann", verifier=VERIFIER))
-    node.transact(lambda txn: users.alter(txn, "ann", verifier=""))
+    node.transact(lambda txn: users.create(txn, Role("ann", 200), VERIFIER))
+    node.transact(lambda txn: users.set_password(txn, "ann", ""))
     assert _user(node, users, "ann").verifier == ""
-
-
-def test_a_dropped_user_is_gone(node: SchemaNode, users: Users) -> None:
-    node.transact(lambda txn: users.create(txn, "ann"))
-    node.transact(lambda txn: users.drop(txn, "ann"))
-    assert users.get(node.store.snapshot(), "ann") is None
-
-
-def test_a_name_that_is_taken_is_refused(node: SchemaNode, users: Users) -> None:
-    node.transact(lambda txn: users.create(txn, "ann"))
-    assert _refusal(node, lambda txn: users.create(txn, "ann")) == "42710"
-
-
-def test_a_user_that_is_not_there_can_be_neither_altered_nor_dropped(node: SchemaNode, users: Users) -> None:
-    assert _refusal(node, lambda txn: users.alter(txn, "bob", can_login=False)) == "42704"
-    assert _refusal(node, lambda txn: users.drop(txn, "bob")) == "42704"
-
-
-@pytest.mark.parametrize(
-    ("name", "sqlstate"),
-    [
-        ("public", "42939"),
-        ("none", "42939"),
-        ("pg_monitor", "42939"),
-        ("", "42602"),
-        ("a\0b", "42602"),
-        ("x" * 64, "42622"),
-        ("é" * 32, "42622"),
-        ("\udcff", "22023"),
-    ],
-)
-def test_a_name_that_no_user_may_have_is_refused(
-    node: SchemaNode, users: Users, name: str, sqlstate: str
-) -> None:
-    assert _refusal(node, lambda txn: users.create(txn, name)) == sqlstate
 
 
 @pytest.mark.parametrize("name", ["", "x" * 100_000, "a\0b"])
@@ -123,28 +59,44 @@ def test_a_name_that_no_user_can_have_is_looked_up_without_harm(
 
 def test_the_store_takes_no_password(node: SchemaNode, users: Users) -> None:
     with pytest.raises(AssertionError):
-        node.transact(lambda txn: users.create(txn, "ann", verifier="canary"))
+        node.transact(lambda txn: users.set_password(txn, "ann", "canary"))
 
 
-def test_the_store_holds_no_password(node: SchemaNode, users: Users) -> None:
-    kept = stored_password("canary", salt=bytes(SALT_BYTES))
-    node.transact(lambda txn: users.create(txn, "ann", verifier=kept))
-    keyspace = node.store.keyspace
-    pairs = [
-        pair
-        for table in (USERS, CLUSTER_SECRETS)
-        for pair in node.store.snapshot().scan(keyspace.table_span(table))
-    ]
-    assert pairs and not any(b"canary" in part for pair in pairs for part in pair)
-
-
-def test_a_user_is_shown_without_its_verifier() -> None:
-    assert VERIFIER not in repr(User("ann", VERIFIER))
-
-
-def test_all_nodes_have_the_secret_of_whoever_asked_first(
-    node: SchemaNode, other: SchemaNode, users: Users
+def test_the_store_holds_no_password_and_the_leased_catalog_no_verifier(
+    node: SchemaNode, users: Users
 ) -> None:
-    assert node.transact(lambda txn: users.secret(txn, b"first")) == b"first"
-    theirs = Users(other.store.keyspace)
-    assert other.transact(lambda txn: theirs.secret(txn, b"second")) == b"first"
+    kept = stored_password("canary", salt=bytes(SALT_BYTES))
+    node.transact(lambda txn: users.create(txn, Role("ann", 200), kept))
+    keyspace, snapshot = node.store.keyspace, node.store.snapshot()
+    stored = [
+        pair for table in (PASSWORDS, CLUSTER_SECRETS) for pair in snapshot.scan(keyspace.table_span(table))
+    ]
+    assert stored and not any(b"canary" in part for pair in stored for part in pair)
+    leased = [pair for span in Catalog(keyspace).spans for pair in snapshot.scan(span)]
+    assert leased and not any(b"SCRAM" in part for pair in leased for part in pair)
+
+
+def test_a_store_from_before_roles_gets_them_at_the_next_start(node: SchemaNode, users: Users) -> None:
+    keyspace = node.store.keyspace
+    former = Records(keyspace, USERS, User, key=("name",))
+
+    def as_before(txn: Transaction) -> None:
+        for table in (ROLES, PRIVILEGES, ROLE_OBJECTS, PASSWORDS):
+            for key, _ in list(txn.scan(keyspace.table_span(table))):
+                txn.delete(key)
+        former.put(txn, User("root", is_superuser=True), stamp="created_at")
+        former.put(txn, User("ann", VERIFIER, can_login=True), stamp="created_at")
+
+    node.transact(as_before)
+    catalog = Catalog(keyspace)
+    node.transact(lambda txn: bootstrap(txn, keyspace, catalog))
+    assert _user(node, users, "ann").verifier == VERIFIER
+    assert not _user(node, users, "ann").is_superuser
+    snapshot = node.store.snapshot()
+    root = catalog.roles.role(snapshot, "root")
+    assert root is not None and root.is_superuser and root.id == ROOT_ID
+    assert DEFAULT_SCHEMA in {each.object for each in catalog.roles.objects(snapshot, "root")}
+    assert catalog.roles.privileges(snapshot, DEFAULT_SCHEMA, 0) is not None
+    node.transact(lambda txn: users.set_password(txn, "ann", ""))
+    node.transact(lambda txn: bootstrap(txn, keyspace, catalog))
+    assert _user(node, users, "ann").verifier == "", "it happens once"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes.drops import drop_column, drop_database, drop_objects, drop_schema
+from tenure.catalog.changes.drops import drop_column, drop_database, drop_objects, drop_schemas
 from tenure.catalog.changes.object_changes import (
     create_enum,
     create_table,
@@ -300,7 +300,7 @@ def test_a_type_that_views_use_is_in_use(shelf: Shelf) -> None:
 def test_a_schema_goes_by_cascade_with_views_elsewhere(shelf: Shelf) -> None:
     make_view(shelf, 500, "av", Depends(A, (1,)), parent=APP)
     shelf.commit()
-    error = refused("2BP01", lambda: drop_schema(shelf.draft, shelf, DEFAULT_SCHEMA, [A, MOOD, V, W, X]))
+    error = refused("2BP01", lambda: drop_schemas(shelf.draft, shelf, [DEFAULT_SCHEMA], [A, MOOD, V, W, X]))
     assert error.detail.splitlines() == [
         "type public.mood depends on schema public",
         "table public.a depends on schema public",
@@ -309,7 +309,7 @@ def test_a_schema_goes_by_cascade_with_views_elsewhere(shelf: Shelf) -> None:
         "view public.w depends on schema public",
         "view public.y depends on schema public",
     ]
-    drop_schema(shelf.draft, shelf, DEFAULT_SCHEMA, [A, MOOD, V, W, X], is_cascade=True)
+    drop_schemas(shelf.draft, shelf, [DEFAULT_SCHEMA], [A, MOOD, V, W, X], is_cascade=True)
     assert dropped(shelf) == {DEFAULT_SCHEMA, A, MOOD, V, W, X, 500}
 
 

@@ -9,7 +9,7 @@ from tenure.base.errors import DeadlockDetected, LockNotAvailable, RetryError, S
 from tenure.cluster.locks.advisory_locks import AdvisoryKey, AdvisoryLevel
 from tenure.cluster.locks.lock_table import LockMode, LockOwner
 from tenure.cluster.locks.lock_waits import WaitPolicy
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.cluster.lockers import Ask, Canceled, Locker
 from tests.unit.cluster.members import expire
 from tests.unit.kv.breaking import BreakingEngine

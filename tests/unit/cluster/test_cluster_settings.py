@@ -9,7 +9,8 @@ from tenure.cluster.settings import ClusterSettings, StoredSetting
 from tenure.kv.keys import SETTINGS
 from tenure.kv.records import Records
 from tenure.kv.store import Store
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
+from tests.unit.base.changed_settings import changed_texts
 
 
 @pytest.fixture
@@ -52,14 +53,14 @@ def test_what_does_not_exist_or_is_out_of_limits_is_refused(
     with pytest.raises(InvalidParameter):
         store.transact(lambda txn: settings.set(txn, name, text))
     settings.load()
-    assert settings.current().changed_texts() == {}
+    assert changed_texts(settings.current()) == {}
 
 
 def test_what_a_newer_version_has_set_is_passed_over_and_kept(store: Store) -> None:
     records = Records(store.keyspace, SETTINGS, StoredSetting, key=("name",))
     store.transact(lambda txn: records.put(txn, StoredSetting("from.the.future", "1")))
     settings = ClusterSettings(store, Settings(DEFINITIONS))
-    assert settings.current().changed_texts() == {}
+    assert changed_texts(settings.current()) == {}
     assert records.get(store.snapshot(), "from.the.future") == StoredSetting("from.the.future", "1")
 
 

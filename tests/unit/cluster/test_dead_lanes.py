@@ -9,8 +9,8 @@ from tenure.base.env import ManualEnv, SystemEnv
 from tenure.base.errors import SessionLost
 from tenure.kv.keys import DEAD_LANES
 from tenure.storage.engine import Commit, Engine, Group, Outcome, Write
-from tenure.storage.postgres import PostgresEngine
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.postgres.postgres_engine import PostgresEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.postgres_server import drop_schema
 from tests.unit.cluster.members import Member, expire
 from tests.unit.kv.breaking import BreakingEngine

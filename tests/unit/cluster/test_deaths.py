@@ -12,7 +12,7 @@ from tenure.cluster.sessions.session_records import SessionId
 from tenure.kv.keys import EXPIRATIONS, SESSIONS
 from tenure.kv.thresholds import publish_threshold
 from tenure.storage.engine import Group, Guard, Outcome, ReadResult
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.cluster.members import TTL_SECONDS, Member, expire, make_session
 from tests.unit.kv.breaking import BreakingEngine, Deliver
 
@@ -290,6 +290,20 @@ def test_reaping_deletes_the_expired_and_nothing_else(member: Member, env: Manua
     member.deaths.reap()
     assert [each.id for each in member.sessions.list(member.store.snapshot())] == [present]
     assert all(member.deaths.is_dead(each) for each in expired)
+
+
+def test_a_node_does_not_reap_its_own_session_which_a_late_heartbeat_extends(
+    member: Member, other: Member, env: ManualEnv
+) -> None:
+    session = member.start().id
+    expire(env)
+    member.deaths.reap(member.liveness.session_id())
+    member.liveness.step()
+    assert member.liveness.session_id() == session
+    expire(env)
+    other.deaths.reap(other.liveness.session_id())
+    member.liveness.step()
+    assert member.liveness.session_id() is None
 
 
 # ── tenants ────────────────────────────────────────────────────────────────────────────────────

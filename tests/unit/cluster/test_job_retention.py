@@ -10,7 +10,7 @@ from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import Jobs
 from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.store import Store
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 
 SETTINGS = Settings(DEFINITIONS)
 
@@ -62,3 +62,17 @@ def test_a_round_goes_batch_by_batch_past_young_jobs(place: Place, monkeypatch: 
     place.env.advance(SETTINGS[JOBS_RETENTION] + 1)
     assert [place.retention.step() for _ in range(3)] == [0.0, 0.0, None]
     assert place.kept() == []
+
+
+def test_a_round_goes_past_young_jobs_while_the_store_clock_stands_still(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_retention, "BATCH_JOBS", 2)
+    old = place.open_job()
+    young = [place.ended_job() for _ in range(3)]
+    place.env.advance(60)  # nobody writes meanwhile
+    assert [place.retention.step() for _ in range(2)] == [0.0, None]
+    assert place.kept() == [old, *young]
+    place.env.advance(SETTINGS[JOBS_RETENTION])
+    assert [place.retention.step() for _ in range(2)] == [0.0, None]
+    assert place.kept() == [old]

@@ -245,6 +245,13 @@ def test_heartbeats_come_at_their_interval_spread_by_the_jitter(member: Member) 
     assert max(pauses) <= interval_seconds * (1 + JITTER)
 
 
+def test_an_interval_that_is_longer_than_the_ttl_costs_no_session(member: Member) -> None:
+    """The two are changed one after the other, and a heartbeat may come between."""
+    member.start()
+    member.settings = member.settings.with_value(LIVENESS_TTL, 2.0).with_value(LIVENESS_HEARTBEAT, 5.0)
+    assert max(member.liveness.step() or 0.0 for _ in range(20)) < 2.0
+
+
 def test_a_heartbeat_goes_first_on_a_lane_of_its_own(member: Member, engine: BreakingEngine) -> None:
     member.start()
     member.liveness.step()

@@ -10,7 +10,7 @@ from tenure.cluster.locks.lock_table import LockMode
 from tenure.cluster.locks.lock_waits import DEADLOCK_SECONDS, WaitPolicy
 from tenure.cluster.locks.row_locks import NAME_BYTES_MAX
 from tenure.storage.engine import Group, Outcome
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.cluster.lockers import Ask, Canceled, Locker
 from tests.unit.cluster.members import expire
 from tests.unit.kv.breaking import BreakingEngine, Deliver

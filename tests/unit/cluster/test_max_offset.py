@@ -8,7 +8,7 @@ from tenure.base.settings import DEFINITIONS, MAX_OFFSET, Settings
 from tenure.base.timestamp import micros_of
 from tenure.cluster.settings import ClusterSettings
 from tenure.kv.store import Store
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tenure.store_commands import reset_setting
 
 AHEAD_MICROS = 300_000

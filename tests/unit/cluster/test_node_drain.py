@@ -18,7 +18,7 @@ from tenure.cluster.sessions.session_records import Sessions
 from tenure.front import Listen
 from tenure.kv.store import Store
 from tenure.node import Node, NodeOptions
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tests.pipeline.waiting import await_true
 from tests.unit.kv.waiting import PATIENCE_SECONDS
 

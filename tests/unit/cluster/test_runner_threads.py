@@ -16,7 +16,7 @@ from tenure.cluster.jobs.runs import JobKind, Run, Stopped
 from tenure.cluster.sessions.session_records import SessionId
 from tenure.kv.keys import JOB_CONTROL, JOBS_ENDED
 from tenure.kv.transaction import Transaction
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.cluster.members import Member, make_session
 from tests.unit.kv.waiting import PATIENCE_SECONDS
 

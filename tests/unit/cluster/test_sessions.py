@@ -10,7 +10,7 @@ from tenure.base.timestamp import MAX_AT, add_seconds
 from tenure.cluster.sessions.session_records import INSTANCES_SEARCHED, SessionId, parse_session_id
 from tenure.kv.encoding import At, encode
 from tenure.kv.keys import EXPIRATIONS, FREEZES, INSTANCES, SESSIONS
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.cluster.members import TTL_SECONDS, Member, expire, make_session
 from tests.unit.kv.breaking import BreakingEngine
 

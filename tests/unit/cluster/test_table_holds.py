@@ -9,7 +9,7 @@ from tenure.base.errors import LockNotAvailable
 from tenure.cluster.locks import table_holds
 from tenure.cluster.locks.lock_table import LockOwner
 from tenure.cluster.locks.lock_waits import LockOptions
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.cluster.lockers import Ask, Canceled, Locker
 from tests.unit.cluster.members import expire
 

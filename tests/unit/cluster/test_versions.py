@@ -10,7 +10,7 @@ from tenure.cluster.sessions.session_records import Instance, Sessions
 from tenure.cluster.sessions.versions import Versions
 from tenure.cluster.settings import ClusterSettings
 from tenure.kv.store import Store
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 
 
 @pytest.fixture
@@ -98,3 +98,21 @@ def test_setting_the_version_finalizes_and_every_node_hears_of_it(store: Store, 
     assert settings.current()[VERSION] == 2
     with pytest.raises(InvalidParameter):
         store.transact(lambda txn: settings.reset(txn, "version"))
+
+
+@pytest.mark.parametrize(("program", "is_kept"), [(1, False), (2, True)])
+def test_the_first_node_starts_the_head_clock_if_no_older_one_can_join(
+    store: Store, versions: Versions, program: int, is_kept: bool
+) -> None:
+    _join(store, versions, program)
+    assert (store.engine.moved_heads(store.engine.clock_at()).heads is not None) is is_kept
+
+
+def test_finalizing_starts_the_head_clock(store: Store, versions: Versions) -> None:
+    _join(store, versions, 1)
+    _join(store, versions, 2)
+    assert store.engine.moved_heads(store.engine.clock_at()).heads is None
+    before_at = store.engine.clock_at()
+    store.transact(lambda txn: versions.finalize(txn, 2))
+    assert store.engine.moved_heads(before_at).heads is None
+    assert store.engine.moved_heads(store.engine.clock_at()).heads == frozenset()

@@ -12,6 +12,7 @@ from itertools import product
 import pytest
 
 from tenure.expr.function_table import FUNCTIONS
+from tenure.expr.functions import catalog_functions, privilege_functions
 from tenure.expr.functions.function import Function, Volatility
 from tenure.expr.tree.build import cast
 from tenure.expr.types.casts import ASSIGNMENT, EXPLICIT, IMPLICIT, can_cast
@@ -219,7 +220,7 @@ def _calls(name: str, operands: Sequence[Operand]) -> Callable[[], Answer]:
 
 
 def _is_comparable(each: Function) -> bool:
-    """Without those that have no one answer, need an enum, or are SQL's own syntax."""
+    """Without those that have no one answer, need an enum or a catalog, or are SQL's own syntax."""
     is_moving = (
         each.name.startswith("regexp")
         or each.volatility is Volatility.VOLATILE
@@ -229,7 +230,7 @@ def _is_comparable(each: Function) -> bool:
         is_moving
         or '"char"' in each.arguments
         or "anyenum" in each.arguments
-        or each.name in (*HERE_ONLY, *BY_PATTERN)
+        or each.name in (*HERE_ONLY, *BY_PATTERN, *OF_CATALOGS, *privilege_functions.NAMES)
     )
 
 
@@ -252,6 +253,8 @@ HERE_ONLY = (
     "uuid_generate_v4",
 )
 """SQL's own syntax, and what depends on the server."""
+OF_CATALOGS = {each.name for each in catalog_functions.functions()} - {"format_type"}
+"""They ask for objects: `tests/clients/catalogs` compares them."""
 STAND_INS = {
     "char": "char(5)",
     "any": "text",

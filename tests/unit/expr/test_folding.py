@@ -21,7 +21,9 @@ TRUE, FALSE = b.const(True, BOOL), b.const(False, BOOL)
 def folded(typed: b.Typed, *given: object) -> object:
     """The value, VARIES, or the SQLSTATE; None too where there is nothing to fold."""
     try:
-        values = [fold(replace(CONTEXT, given=given)) for fold in folds([typed.node], len(given), None)]
+        values = [
+            fold(replace(CONTEXT, context_values=given)) for fold in folds([typed.node], len(given), None)
+        ]
     except UserError as error:
         return error.sqlstate
     return values[0] if values else None

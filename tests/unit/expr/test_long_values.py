@@ -10,14 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.base.errors import InvalidEscape, InvalidParameter, LimitExceeded
+from tenure.base.errors import InvalidEscape, InvalidParameter, InvalidText, LimitExceeded
 from tenure.base.interruptible import checked_by
-from tenure.expr.functions import normal_forms, text_functions
+from tenure.base.memory import LARGE_BYTES
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.functions import character_sets, normal_forms, text_functions, time_parts
 from tenure.expr.functions.like import like
-from tenure.expr.types import arrays, json_reading, strings, text_slices
+from tenure.expr.types import arrays, json_reading, strings, text_slices, time_fields
 from tenure.expr.types.json_reading import Reader, value_end
 from tenure.expr.types.json_values import object_of
 from tenure.expr.types.type_names import parse_type_name, type_of
+from tenure.expr.types.zones import zone_named
 
 pytestmark = pytest.mark.hypothesis
 
@@ -32,6 +35,7 @@ def _small_slices() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (text_slices, json_reading, strings, arrays, text_functions, normal_forms):
             patch.setattr(module, "SLICE", SMALL)
+        patch.setattr(json_reading, "PIECE", SMALL)
         patch.setattr(json_reading, "FIRST_CHARS", 3)
         patch.setattr(text_slices, "SORTED_AT_ONCE", 3)
         yield
@@ -193,3 +197,46 @@ def _stop() -> None:
 def test_a_check_that_raises_ends_the_work(call: Callable[[], object]) -> None:
     with checked_by(_stop), pytest.raises(_Stopped):
         call()
+
+
+def test_days_are_found_behind_any_number_of_separators() -> None:
+    separators = "," * (3 * time_fields.MATCHED_LENGTH)
+    read = time_fields.cut(f"{separators}2024-02-29{separators} 12:00{separators}", 129)
+    assert [each.text for each in read] == ["2024-02-29", "12:00"]
+
+
+@pytest.mark.parametrize("letter", ["1", "x", "-", ":"])
+def test_a_field_that_is_too_long_is_refused(letter: str) -> None:
+    with pytest.raises(time_fields.BadFormat):
+        time_fields.cut("1" + letter * (3 * time_fields.MATCHED_LENGTH), 129)
+
+
+@pytest.mark.parametrize("text", ["t" * 9, "off ".ljust(9, "f"), "yess", "İ"])
+def test_a_word_that_is_longer_than_a_boolean_is_none(text: str) -> None:
+    with pytest.raises(InvalidText):
+        type_of(TypeRef("bool")).parse(text)
+
+
+def test_names_are_read_as_far_as_postgres_reads_them() -> None:
+    """A name as long as a value can be costs nothing, and no error repeats it."""
+    long = "x" * 1_000_000
+    with pytest.raises(InvalidParameter) as zone:
+        zone_named(long)
+    assert str(zone.value) == f'time zone "{"x" * 255}" not recognized'
+    with pytest.raises(InvalidParameter) as encoding:
+        character_sets._codec(long)
+    assert str(encoding.value) == f'invalid encoding name "{"x" * 63}"'
+    with pytest.raises(InvalidParameter) as unit:
+        time_parts._unit(long, "interval")
+    assert str(unit.value) == f'unit "{"x" * 63}" not recognized for type interval'
+
+
+def test_a_large_bytea_is_rendered_after_a_check_and_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    charged: list[int] = []
+    monkeypatch.setattr(strings, "charge_value", charged.append)
+    asked: list[str] = []
+    value = bytes(LARGE_BYTES + 1)
+    with checked_by(lambda: asked.append("asked")):
+        assert len(type_of(parse_type_name("bytea")).render(value)) == 2 * len(value) + 2
+        type_of(parse_type_name("bytea")).render(b"short")
+    assert (asked, charged) == (["asked"], [2 * len(value)])

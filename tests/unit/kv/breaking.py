@@ -10,11 +10,14 @@ from tenure.storage.engine import (
     Group,
     Guard,
     History,
+    MovedHeads,
     Outcome,
+    Portion,
     ReadResult,
     Revisions,
     Scan,
     Spread,
+    WrittenHeads,
 )
 
 Deliver = Callable[[Group], list[Outcome]]
@@ -59,8 +62,19 @@ class BreakingEngine:
     def revisions(self, query: Revisions) -> ReadResult:
         return self.engine.revisions(query)
 
+    def moved_heads(self, since_at: Timestamp) -> MovedHeads:
+        return self.engine.moved_heads(since_at)
+
+    def written_heads(self) -> WrittenHeads:
+        return self.engine.written_heads()
+
     def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
         return self.engine.spread(lo, hi, since_at, every)
+
+    def portions(
+        self, lo: bytes, hi: bytes, since_at: Timestamp, until_at: Timestamp, size_max: int
+    ) -> list[Portion]:
+        return self.engine.portions(lo, hi, since_at, until_at, size_max)
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
         return self.engine.check(commit)

@@ -9,7 +9,7 @@ from tenure.base.errors import Abandoned, Disconnected, OutcomeUnknown, Unavaila
 from tenure.base.interruptible import checked_by
 from tenure.kv.store import Store
 from tenure.storage.engine import Group, Outcome
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.kv.breaking import BreakingEngine, Deliver
 from tests.unit.kv.rows import row, write
 

@@ -16,11 +16,12 @@ from tenure.base.errors import (
     UserError,
 )
 from tenure.base.timestamp import add_seconds
-from tenure.kv.commits import GROUP_MAX, SETTLE_PAUSES
+from tenure.kv.commit_groups import GROUP_BYTES_MAX, GROUP_MAX, GROUP_ROWS_MAX
+from tenure.kv.commits import SETTLE_PAUSES
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Group, Outcome
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.kv.breaking import BreakingEngine, Deliver, cut_after_landing, cut_before_landing
 from tests.unit.kv.rows import TABLE, named, row, write
 from tests.unit.kv.waiting import PATIENCE_SECONDS, Call, SeenWaits
@@ -95,6 +96,29 @@ def test_a_group_has_a_greatest_size(line: Line) -> None:
     for call in calls:
         call.result()
     assert sizes(line) == [1, GROUP_MAX, 1]
+
+
+def test_commits_with_many_bytes_do_not_share_a_group(line: Line) -> None:
+    """A heartbeat enters the section between two groups."""
+    large = [line.store.begin() for _ in range(3)]
+    for number, txn in enumerate(large):
+        txn.put(row(f"large {number}"), bytes(GROUP_BYTES_MAX // 2 + 1))
+    calls = line.queue(line.writing("a"), *large, line.writing("b"))
+    line.gate.set()
+    for call in calls:
+        call.result()
+    assert sizes(line) == [1, 2, 1, 2]
+
+
+def test_commits_with_many_rows_do_not_share_a_group(line: Line) -> None:
+    txn = line.store.begin()
+    for number in range(GROUP_ROWS_MAX):
+        txn.put(row(f"row {number}"), b"")
+    calls = line.queue(line.writing("a"), txn, line.writing("b"))
+    line.gate.set()
+    for call in calls:
+        call.result()
+    assert sizes(line) == [1, 1, 1, 1]
 
 
 @pytest.mark.invariant("I2")

@@ -4,7 +4,7 @@ import pytest
 
 from tenure.base.env import Event, ManualEnv
 from tenure.kv.store import Store
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.kv.rows import row, write
 
 

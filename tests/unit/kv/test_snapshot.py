@@ -150,6 +150,21 @@ def test_a_diff_is_judged_by_its_start(store: Store) -> None:
     assert len(store.snapshot().diff(TABLE, since_at=second_at)) == 1
 
 
+@pytest.mark.invariant("merge-outlasts-ttl")
+def test_the_delta_of_a_merge_is_read_below_the_threshold_but_not_below_the_cleaned_mark(
+    store: Store,
+) -> None:
+    first_at = write(store, a=b"1", b=b"1")
+    flush = store.snapshot(first_at)
+    later_at = write(store, a=b"2")
+    store.transact(lambda txn: publish_threshold(txn, KEYS, HEAD, later_at))
+    pages = flush.revisions(TABLE, since_at=0, limit=1)
+    assert changes(next(pages)) == [("a", first_at, b"1")]
+    store.transact(lambda txn: clean(txn, KEYS, HEAD, first_at, limit=1))
+    with pytest.raises(BaseMoved):
+        next(pages)
+
+
 def test_a_cleaned_span_is_refused_without_the_lakes_rows(store: Store) -> None:
     at = write(store, a=b"1")
     store.transact(lambda txn: clean(txn, KEYS, HEAD, at, limit=10))

@@ -8,9 +8,10 @@ from tenure.base.settings import ATTEMPTS, DEFINITIONS, Settings
 from tenure.base.timestamp import add_seconds, from_micros
 from tenure.kv.scope import TransactionState
 from tenure.kv.store import PAUSES, Store
+from tenure.kv.thresholds import publish_threshold
 from tenure.kv.transaction import Transaction
 from tests.unit.kv.breaking import BreakingEngine, cut_before_landing
-from tests.unit.kv.rows import row, write
+from tests.unit.kv.rows import HEAD, TABLE, between, row, write
 
 
 class Doomed:
@@ -169,3 +170,19 @@ def test_two_tenants_on_one_engine_do_not_meet(store: Store, env: ManualEnv, eng
     txn.put(other.keyspace.key(100, ["a"]), b"other")
     txn.commit()
     assert store.begin().get(row("a")) == b"2"
+
+
+def test_a_span_has_changed_if_anything_was_written_or_deleted_there_since(store: Store) -> None:
+    at = write(store, b=b"1", d=b"1")
+    assert not store.has_changed(TABLE, at)
+    assert store.has_changed(TABLE, at - 1)
+    deleted_at = write(store, b=None)
+    assert store.has_changed(TABLE, at) and not store.has_changed(between("c", "z"), at)
+    assert not store.has_changed(TABLE, deleted_at)
+
+
+def test_what_was_collected_since_may_have_changed(store: Store) -> None:
+    at = write(store, b=b"1")
+    later_at = write(store, b=None)
+    store.transact(lambda txn: publish_threshold(txn, store.keyspace, HEAD, later_at))
+    assert store.has_changed(TABLE, at)

@@ -20,7 +20,7 @@ from tenure.kv.scope import ReadAhead, TransactionState
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Group, Outcome, Write
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.kv.breaking import BreakingEngine, Deliver, cut_after_landing, cut_before_landing
 from tests.unit.kv.rows import row, write
 from tests.unit.kv.waiting import PATIENCE_SECONDS, Call

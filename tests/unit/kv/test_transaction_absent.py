@@ -102,10 +102,10 @@ def test_whoever_fails_for_another_reason_can_look_first(store: Store) -> None:
     write(store, b=b"1")
     txn = store.begin()
     _insert(txn, "a")
-    txn.check_absent()
+    txn.proof.check_absent()
     _insert(txn, "b")
     with pytest.raises(Taken, match="b"):
-        txn.check_absent()
+        txn.proof.check_absent()
 
 
 @pytest.mark.invariant("absent")
@@ -132,6 +132,9 @@ class _Lake:
 
     def get(self, key: bytes, at: Timestamp) -> bytes | None:
         return b"in the lake" if key == row("a") else None
+
+    def present(self, keys: Sequence[bytes], at: Timestamp) -> set[bytes]:
+        return set(self.get_many(keys, at))
 
     def get_many(self, keys: Sequence[bytes], at: Timestamp) -> dict[bytes, bytes]:
         return {key: value for key in keys if (value := self.get(key, at)) is not None}

@@ -14,9 +14,9 @@ def txn(store: Store) -> Transaction:
     """It has found "parent", and is about to write "child"."""
     write(store, parent=b"1")
     txn = store.begin()
-    before = txn.mark_reads()
+    before = txn.proof.mark()
     assert txn.get(row("parent")) == b"1"
-    txn.relax_reads(before)
+    txn.proof.relax(before)
     txn.put(row("child"), b"refers to it")
     return txn
 
@@ -50,9 +50,9 @@ def test_a_row_that_goes_after_the_refresh_fails_the_commit(store: Store, txn: T
 def test_a_row_that_was_not_found_stays_read(store: Store) -> None:
     write(store, parent=b"1")
     txn = store.begin()
-    before = txn.mark_reads()
+    before = txn.proof.mark()
     assert [txn.get(row(name)) for name in ("parent", "missing")] == [b"1", None]
-    txn.relax_reads(before, without=row("missing"))
+    txn.proof.relax(before, without=row("missing"))
     txn.put(row("child"), b"refers to one of them")
     write(store, parent=b"2")
     txn.refresh()
@@ -64,10 +64,10 @@ def test_a_row_that_was_not_found_stays_read(store: Store) -> None:
 def test_rows_that_are_counted_on_are_looked_at_again_together(engine: BreakingEngine, store: Store) -> None:
     write(store, **dict.fromkeys("abcdef", b"1"))
     txn = store.begin()
-    before = txn.mark_reads()
+    before = txn.proof.mark()
     for name in "abcdef":
         txn.get(row(name))
-    txn.relax_reads(before)
+    txn.proof.relax(before)
     txn.put(row("child"), b"refers to them")
     write(store, c=b"2")
     txn.refresh()
@@ -90,9 +90,9 @@ def test_a_row_that_was_also_read_must_not_change(store: Store, is_before: bool)
     txn = store.begin()
     if is_before:
         txn.get(row("parent"))
-    before = txn.mark_reads()
+    before = txn.proof.mark()
     txn.get(row("parent"))
-    txn.relax_reads(before)
+    txn.proof.relax(before)
     if not is_before:
         txn.get(row("parent"))
     write(store, parent=b"2")
@@ -111,9 +111,9 @@ def test_what_was_submitted_is_held_to_the_same(store: Store, txn: Transaction) 
 def test_a_child_s_row_must_not_change(store: Store) -> None:
     write(store, parent=b"1")
     child = store.begin().child()
-    before = child.mark_reads()
+    before = child.proof.mark()
     child.get(row("parent"))
-    child.relax_reads(before)
+    child.proof.relax(before)
     write(store, parent=b"2")
     with pytest.raises(RetryError):
         child.refresh()

@@ -279,4 +279,4 @@ def test_a_transaction_that_is_over_keeps_nothing_of_what_it_wrote(store: Store)
         txn.mark()
         txn.put(row("a"), bytes(2000))
         end(txn)
-        assert not txn._buffer.writes and not txn._buffer._undo
+        assert not txn.buffer.writes and not txn.buffer._undo

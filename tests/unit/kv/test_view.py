@@ -111,10 +111,10 @@ def test_a_view_that_nobody_has_any_more_costs_later_writes_nothing(store: Store
     txn = store.begin()
     view = txn.view()
     txn.put(row("a"), b"1")
-    assert txn._buffer._newest_view is not None
+    assert txn.buffer._newest_view is not None
     del view
     txn.put(row("b"), b"1")
-    assert txn._buffer._newest_view is None
+    assert txn.buffer._newest_view is None
 
 
 def test_views_opened_at_one_moment_share_what_they_keep(store: Store) -> None:
@@ -234,9 +234,9 @@ def test_a_transaction_that_only_reads_proves_what_its_views_read_at_other_times
     write(store, a=b"1", b=b"1")
     txn.refresh()
     txn.get(row("a"))
-    assert txn.has_one_time
+    assert txn.proof.has_one_time
     view.get(row("b"))
-    assert not txn.has_one_time
+    assert not txn.proof.has_one_time
     with pytest.raises(RetryError):
         txn.commit()
 
@@ -250,7 +250,7 @@ def test_old_reads_that_still_hold_do_not_stand_in_the_way(store: Store) -> None
     view.get(row("a"))
     write(store, c=b"2")
     txn.refresh()
-    assert txn.has_one_time
+    assert txn.proof.has_one_time
     list(view.scan(between("a", "c")))
     assert not _given_up(txn)
 
@@ -276,10 +276,10 @@ def test_a_statement_that_reads_again_does_not_forget_what_a_view_read(store: St
     write(store, c=b"1")
     txn.refresh()
     view.get(row("a"))
-    before = txn.mark_reads()
+    before = txn.proof.mark()
     txn.refresh()
     txn.get(row("b"))
-    txn.forget_reads(before)
+    txn.proof.forget(before)
     write(store, b=b"1")
     txn.refresh()
     write(store, a=b"1")
@@ -337,4 +337,4 @@ def test_going_back_over_many_keys_leaves_none_behind(store: Store) -> None:
     txn.back_to(place)
     txn.put(kept, b"1")
     assert [key for key, _ in txn.scan(TABLE)] == [kept]
-    assert txn._buffer._order == [kept]
+    assert txn.buffer._order == [kept]

@@ -12,7 +12,7 @@ from tenure.kv.store import Store
 from tenure.kv.thresholds import clean, publish_threshold
 from tenure.kv.watch import BATCH_ROWS, ChangeBatch, Watch
 from tenure.storage.engine import Stamp
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.kv.breaking import BreakingEngine
 from tests.unit.kv.rows import HEAD, KEYS, TABLE, between, changes, row, write
 from tests.unit.kv.waiting import PATIENCE_SECONDS, Call

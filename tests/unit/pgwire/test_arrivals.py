@@ -29,6 +29,17 @@ def test_who_is_silent_makes_room_before_who_proceeds() -> None:
     assert gone == ["delayed", "silent", "silent too", "named", "proved"]
 
 
+def test_who_has_just_arrived_does_not_make_room_for_a_flood_that_stops_half_way() -> None:
+    arrivals: Arrivals[str] = Arrivals()
+    for number in range(20):
+        arrivals.move(f"mallory {number}", HERE, Progress.NAMED, "mallory")
+    arrivals.move("just arrived", HERE, Progress.SILENT, "")
+    assert arrivals.slowest() == "mallory 0"
+    for number in range(3):
+        arrivals.move(f"silent {number}", HERE, Progress.SILENT, "")
+    assert arrivals.slowest() == "just arrived"
+
+
 def test_the_fullest_network_makes_room_first() -> None:
     arrivals: Arrivals[str] = Arrivals()
     arrivals.move("alone", THERE, Progress.SILENT, "")

@@ -9,10 +9,11 @@ from tenure.base.env import ManualEnv
 from tenure.base.errors import TenureError
 from tenure.catalog.accounts.passwords import SALT_BYTES, stored_password
 from tenure.catalog.accounts.users import Users
+from tenure.catalog.descriptors.role_records import Role
 from tenure.kv.store import Store
 from tenure.pgwire.login.authenticator import Authenticator, Exchange
 from tenure.pgwire.login.login_rules import LoginMode
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.pgwire.scram_client import ScramClient
 
 HERE, THERE = "127.0.0.1", "192.0.2.1"
@@ -30,8 +31,8 @@ def store(env: ManualEnv) -> Iterator[Store]:
     store = Store(engine, env)
     users = Users(store.keyspace)
     store.transact(users.create_root)
-    store.transact(lambda txn: users.create(txn, "ann", verifier=KEPT))
-    store.transact(lambda txn: users.create(txn, "barred", verifier=KEPT, can_login=False))
+    store.transact(lambda txn: users.create(txn, Role("ann", 200, can_login=True), KEPT))
+    store.transact(lambda txn: users.create(txn, Role("barred", 201), KEPT))
     yield store
     engine.close()
 
@@ -74,9 +75,7 @@ def test_a_user_gets_in_with_the_right_password(door: Authenticator) -> None:
 
 def test_a_new_password_counts_from_its_commit_on(door: Authenticator, store: Store) -> None:
     users = Users(store.keyspace)
-    store.transact(
-        lambda txn: users.alter(txn, "ann", verifier=stored_password("new", salt=bytes(SALT_BYTES)))
-    )
+    store.transact(lambda txn: users.set_password(txn, "ann", stored_password("new", salt=bytes(SALT_BYTES))))
     assert _refusal(_begin(door), "pencil").sqlstate == "28P01"
     assert _finish(_begin(door), "new")
 

@@ -359,6 +359,11 @@ def test_a_jsonb_of_another_version_is_refused() -> None:
     assert _sqlstate(named("jsonb"), b"\2{}", BINARY) == "22P03"
 
 
+def test_the_sign_of_a_numeric_is_checked_before_the_rest_is_read() -> None:
+    assert _sqlstate(named("numeric"), b"\0\0\xd0\0\0 ", BINARY) == "22P03"
+    assert _sqlstate(named("numeric"), b"\0\0\xd0\0\0\0", BINARY) == "08P01"
+
+
 def test_a_format_that_does_not_exist_is_refused() -> None:
     for make in (encoder, decoder):
         with pytest.raises(UserError, match="unsupported format code: 2"):

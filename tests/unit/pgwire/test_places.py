@@ -25,7 +25,8 @@ class Someone:
 
     def _run(self) -> None:
         if self._waits:
-            with self._env.waiting():
+            # As where a wait for a lock asks a store that is far away.
+            with self._env.waiting(), self._env.waiting(holds=True):
                 self.has_begun.set()
                 assert self.may_end.wait(SECONDS_MAX)
         else:
@@ -245,3 +246,14 @@ def test_a_thread_that_is_idle_is_used_again() -> None:
             threading.Event().wait(0.001)
     assert len(set(seen)) == 1
     crew.close(wait=True)
+
+
+def test_a_wait_within_a_wait_gives_up_one_place(begin: Begin) -> None:
+    guests = begin(2)
+    running, waiting = guests.enter("anna"), guests.enter("anna", waits=True)
+    assert running.begins() and waiting.begins()
+    assert guests.places.running == 1
+    assert waiting.ends()
+    assert guests.places.running == 1
+    assert running.ends()
+    assert guests.places.running == 0

@@ -11,12 +11,15 @@ import pytest
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import Table, TypeRef, replace
 from tenure.kv.transaction import Transaction
+from tenure.pipeline import merge, remote_handles
+from tenure.storage.engine import REVISION_BYTES, ReadResult, Revisions
 from tenure.table.columns import filled_with
 from tenure.table.consistency import check_indexes
 from tenure.table.lake import format
 from tenure.table.lake.keep import Keep
 from tenure.table.lake.past_files import FILES_MAX
 from tenure.table.read import Source, at, rows, visible
+from tests.seeds import seeds
 from tests.unit.pipeline.lakes import Lake
 from tests.unit.table.tables import ID, A, B, column, index, table
 from tests.unit.table.trees import CONTEXT
@@ -134,11 +137,13 @@ class History:
 @pytest.mark.invariant("base-exact")
 @pytest.mark.invariant("base-at")
 @pytest.mark.invariant("file-exact")
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6, few=2))
 def test_reads_at_any_time_are_as_if_there_were_no_lake(
     lake: Lake, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(format, "GROUP_ROWS", 5)
+    if seed == 1:  # a few revisions per range; keys with more are merged interval by interval
+        monkeypatch.setattr(merge, "RANGE_BYTES", 3 * REVISION_BYTES)
     history = History(lake, seed)
     for step in range(24):
         history.write(history.rng.randrange(1, 12))
@@ -153,6 +158,43 @@ def test_reads_at_any_time_are_as_if_there_were_no_lake(
                 lake.clean(history.rng.choice([None, *[at for at, _, _ in history.seen]]), each.id)
         history.check()
     assert lake.manifest().past, "no history has been flushed"
+
+
+@pytest.mark.invariant("merge-exact")
+def test_a_key_with_a_long_history_of_wide_rows_is_merged_in_bounded_pieces(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, layout, width = lake.writer(), lake.layout, 1_500
+    lake.write(lambda txn: [writer.insert(txn, {ID: id, A: None, B: f"{id}"}) for id in range(20)])
+    lake.flush()
+    texts: list[tuple[Timestamp, str]] = []
+    for number in range(40):
+        text = f"{number}".rjust(width)
+
+        def work(txn: Transaction, text: str = text) -> None:
+            old = at(txn, layout, layout.key({ID: 7}))
+            assert old is not None
+            writer.update(txn, old, {ID: 7, A: None, B: text})
+
+        texts.append((lake.write(work), text))
+    monkeypatch.setattr(merge, "RANGE_BYTES", 5 * (width + REVISION_BYTES))
+    sizes: list[int] = []
+    engine = remote_handles.opened(lake.place).store.engine
+    read = engine.revisions
+
+    def measured(query: Revisions) -> ReadResult:
+        found = read(query)
+        sizes.append(sum(len(each.value or b"") for each in found.revisions))
+        return found
+
+    monkeypatch.setattr(engine, "revisions", measured)
+    lake.flush()
+    lake.clean()
+    assert sum(sizes) > 40 * width and max(sizes) <= 6 * width
+    assert max(file.held_size for file in (*lake.manifest().live, *lake.manifest().past)) <= 6 * width
+    for committed_at, text in texts:
+        row = at(lake.store.snapshot(committed_at), layout, layout.key({ID: 7}))
+        assert row is not None and visible(layout, row)[B] == text
 
 
 @pytest.mark.invariant("merge-exact")

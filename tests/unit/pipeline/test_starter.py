@@ -12,7 +12,7 @@ from tenure.cluster.sessions.liveness import Liveness
 from tenure.cluster.sessions.session_records import Sessions
 from tenure.kv.store import Store
 from tenure.pipeline.starter import AGAIN_SECONDS, TURN_SECONDS, WorkerStarter
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 
 TTL_SECONDS = 40.0
 

@@ -14,7 +14,7 @@ from tenure.catalog.changes.publisher import Publisher
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
 from tenure.catalog.leases.blockers import SchemaLeaseTable
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.holder_eviction import Holders
 from tenure.catalog.leases.lease_rows import LeaseRow, LeaseRows
 from tenure.catalog.leases.lease_waits import LeaseWaits
@@ -205,10 +205,10 @@ class SchemaNode(Member):
 
     # ── what a SQL session would do ────────────────────────────────────────────────────────────
 
-    def bind(self, statement: str = "") -> Use:
+    def bind(self, statement: str = "") -> CatalogUse:
         return self.leases.bind(self.store.begin(), statement=statement)
 
-    def run(self, work: Callable[[Use], T], *, attempts: int = ATTEMPTS) -> T:
+    def run(self, work: Callable[[CatalogUse], T], *, attempts: int = ATTEMPTS) -> T:
         """Runs a transaction, with what it declares; again on conflict, as a session would."""
         while True:
             attempts -= 1
@@ -219,7 +219,7 @@ class SchemaNode(Member):
                     raise
             self.store.env.sleep(0.01)
 
-    def once(self, work: Callable[[Use], T]) -> T:
+    def once(self, work: Callable[[CatalogUse], T]) -> T:
         use = self.bind()
         try:
             result = work(use)
@@ -228,7 +228,7 @@ class SchemaNode(Member):
         finally:
             use.close()
 
-    def layout(self, use: Use, id: int) -> Layout:
+    def layout(self, use: CatalogUse, id: int) -> Layout:
         table = use.descriptor(id)
         assert isinstance(table, Table), f"no table {id} under this lease"
 
@@ -240,19 +240,19 @@ class SchemaNode(Member):
         return self.layouts.of(table, enum)
 
     @contextmanager
-    def writer(self, use: Use, id: int) -> Iterator[TableWriter]:
+    def writer(self, use: CatalogUse, id: int) -> Iterator[TableWriter]:
         """For one statement."""
         writer = TableWriter(self.layout(use, id), lambda other: self.layout(use, other), self.context())
         yield writer
         writer.finish(use.txn)
 
-    def insert(self, use: Use, id: int, *values: object) -> None:
+    def insert(self, use: CatalogUse, id: int, *values: object) -> None:
         with self.writer(use, id) as writer:
             named = dict(zip(writer.layout.public, values, strict=False))
             writer.insert(use.txn, named)
 
     def put_rows(self, id: int, *listed: tuple[object, ...]) -> None:
-        def insert(use: Use) -> None:
+        def insert(use: CatalogUse) -> None:
             for values in listed:
                 self.insert(use, id, *values)
 

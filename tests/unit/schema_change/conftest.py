@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.stepping import SteppedEnv
 

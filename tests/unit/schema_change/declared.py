@@ -32,10 +32,11 @@ from tenure.catalog.descriptors.definitions import (
     ViewColumn,
     replace,
 )
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.expr.tree.build import call, const
 from tenure.expr.tree.expressions import to_stored
 from tenure.expr.types.type_names import type_of
+from tenure.node import Node
 from tenure.table.columns import filled_with
 from tests.unit.schema_change.clusters import SchemaNode
 from tests.unit.table.trees import INT as INT_TYPE
@@ -76,7 +77,7 @@ def new_table(id: int, name: str, *, schema: int = DEFAULT_SCHEMA) -> Table:
     )
 
 
-def create(node: SchemaNode, use: Use, name: str = "t", *, schema: int = DEFAULT_SCHEMA) -> int:
+def create(node: SchemaNode, use: CatalogUse, name: str = "t", *, schema: int = DEFAULT_SCHEMA) -> int:
     id = node.catalog.fresh_id(use.txn)
     use.draft.create(new_table(id, name, schema=schema))
     return id
@@ -87,25 +88,25 @@ def created(node: SchemaNode, name: str = "t", *, schema: int = DEFAULT_SCHEMA) 
     return node.run(lambda use: create(node, use, name, schema=schema))
 
 
-def create_schema(node: SchemaNode, use: Use, name: str) -> int:
+def create_schema(node: SchemaNode, use: CatalogUse, name: str) -> int:
     id = node.catalog.fresh_id(use.txn)
     use.draft.create(Schema(id, 0, ZERO_AT, name, ROOT, DescriptorState.PUBLIC, (), (), DEFAULT_DATABASE))
     return id
 
 
-def table_of(use: Use, id: int) -> Table:
+def table_of(use: CatalogUse, id: int) -> Table:
     """As the transaction has declared it so far, elements on their way included."""
     found = use.draft.declared.get(id) or use.descriptor(id)
     assert isinstance(found, Table), f"no table {id} under this lease"
     return found
 
 
-def declare(use: Use, descriptor: AnyDescriptor) -> None:
+def declare(use: CatalogUse, descriptor: AnyDescriptor) -> None:
     use.draft.declare(descriptor, made_from=descriptor.version)
 
 
 def add_index(
-    use: Use, id: int, *columns: int, name: str = "t_a", unique: bool = False, **more: object
+    use: CatalogUse, id: int, *columns: int, name: str = "t_a", unique: bool = False, **more: object
 ) -> int:
     table = table_of(use, id)
     parts = tuple(KeyPart(column) for column in columns)
@@ -114,13 +115,13 @@ def add_index(
     return made.id
 
 
-def drop_index(use: Use, id: int, name: str = "t_a") -> None:
+def drop_index(use: CatalogUse, id: int, name: str = "t_a") -> None:
     table = table_of(use, id)
     going = tuple(replace(each, goal=Goal.ABSENT) if each.name == name else each for each in table.indexes)
     declare(use, replace(table, indexes=going))
 
 
-def add_column(use: Use, id: int, name: str = "c", *, default: int | None = None) -> int:
+def add_column(use: CatalogUse, id: int, name: str = "c", *, default: int | None = None) -> int:
     table = table_of(use, id)
     made = Column(
         table.next_column,
@@ -134,13 +135,15 @@ def add_column(use: Use, id: int, name: str = "c", *, default: int | None = None
     return made.id
 
 
-def drop_column(use: Use, id: int, name: str = "b") -> None:
+def drop_column(use: CatalogUse, id: int, name: str = "b") -> None:
     table = table_of(use, id)
     going = tuple(replace(each, goal=Goal.ABSENT) if each.name == name else each for each in table.columns)
     declare(use, replace(table, columns=going))
 
 
-def add_check(use: Use, id: int, column: int = A, *, above_value: int = 0, name: str = "t_check") -> int:
+def add_check(
+    use: CatalogUse, id: int, column: int = A, *, above_value: int = 0, name: str = "t_check"
+) -> int:
     table = table_of(use, id)
     expression = above(column, above_value)
     made = Check(table.next_constraint, name, expression, ElementState.WRITE_ONLY)
@@ -149,7 +152,7 @@ def add_check(use: Use, id: int, column: int = A, *, above_value: int = 0, name:
 
 
 def add_foreign_key(
-    use: Use,
+    use: CatalogUse,
     id: int,
     target: int,
     *,
@@ -167,18 +170,18 @@ def add_foreign_key(
     declare(use, replace(other, inbound=(*other.inbound, Inbound(id, made.id))))
 
 
-def rename(use: Use, id: int, name: str) -> None:
+def rename(use: CatalogUse, id: int, name: str) -> None:
     former = use.draft.declared.get(id) or use.descriptor(id)
     assert former is not None
     use.draft.move(former, replace(former, name=name))
 
 
-def set_schema(use: Use, id: int, schema: int) -> None:
+def set_schema(use: CatalogUse, id: int, schema: int) -> None:
     former = table_of(use, id)
     use.draft.move(former, replace(former, schema=schema))
 
 
-def drop(use: Use, id: int) -> None:
+def drop(use: CatalogUse, id: int) -> None:
     former = use.draft.declared.get(id) or use.descriptor(id)
     assert former is not None
     use.draft.drop(former)
@@ -193,7 +196,7 @@ def index_of(table: Table, column: int) -> int:
     )
 
 
-def inconsistent_names(node: SchemaNode) -> list[str]:
+def inconsistent_names(node: SchemaNode | Node) -> list[str]:
     """What is wrong with names and maps, compared with what the descriptors say."""
     snapshot = node.store.snapshot()
     descriptors = {each.id: each for each in node.catalog.list(snapshot)}
@@ -232,7 +235,9 @@ def _places(descriptor: AnyDescriptor) -> set[NameKey]:
     return where
 
 
-def _wrong_map(node: SchemaNode, database: Database, descriptors: dict[int, AnyDescriptor]) -> list[str]:
+def _wrong_map(
+    node: SchemaNode | Node, database: Database, descriptors: dict[int, AnyDescriptor]
+) -> list[str]:
     expected: dict[str, SchemaEntry] = {}
     for each in descriptors.values():
         if isinstance(each, Schema) and each.database == database.id:
@@ -251,7 +256,7 @@ def _has_parent(descriptor: AnyDescriptor, descriptors: dict[int, AnyDescriptor]
     return parent is not None and parent.state is not DescriptorState.DROPPED
 
 
-def make_view(node: SchemaNode, use: Use, table: int, *columns: int, name: str = "v") -> int:
+def make_view(node: SchemaNode, use: CatalogUse, table: int, *columns: int, name: str = "v") -> int:
     id = node.catalog.fresh_id(use.txn)
     create_view(
         use.draft,
@@ -268,7 +273,7 @@ def make_view(node: SchemaNode, use: Use, table: int, *columns: int, name: str =
     return id
 
 
-def make_sequence(node: SchemaNode, use: Use, name: str = "s") -> int:
+def make_sequence(node: SchemaNode, use: CatalogUse, name: str = "s") -> int:
     id = node.catalog.fresh_id(use.txn)
     create_sequence(use.draft, use, id=id, schema=DEFAULT_SCHEMA, name=name, owner=ROOT)
     return id
@@ -278,7 +283,7 @@ def next_of(sequence: int) -> Expression:
     return to_stored(call("tenure_nextval", const(sequence, INT_TYPE)).node, "nextval")
 
 
-def add_serial(node: SchemaNode, use: Use, table: int, column: str = "n") -> int:
+def add_serial(node: SchemaNode, use: CatalogUse, table: int, column: str = "n") -> int:
     """ALTER TABLE ... ADD COLUMN ... serial."""
     id = make_sequence(node, use, f"t_{column}_seq")
     altered = alter(use.draft, use, table, AddColumn(column, INT, is_nullable=False, default=next_of(id)))

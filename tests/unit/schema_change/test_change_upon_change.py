@@ -10,7 +10,7 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors.definitions import Table, place_of, replace
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.kv.transaction import Transaction
 from tenure.node import Node, NodeOptions
 from tests.unit.table.tables import DELETE_ONLY, A, B, index, table
@@ -36,7 +36,7 @@ def nodes(tmp_path: Path) -> Iterator[list[Node]]:
         node.stop()
 
 
-def declare(node: Node, name: str, column: int) -> Use:
+def declare(node: Node, name: str, column: int) -> CatalogUse:
     use = node.leases.bind(node.store.begin())
     found = use.descriptor(TABLE)
     assert isinstance(found, Table)

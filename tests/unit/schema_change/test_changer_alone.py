@@ -15,7 +15,7 @@ from tenure.catalog.changes.table_changes import (
     alter,
 )
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.committing import PUBLIC, assert_whole, commits_of, index_states
 from tests.unit.schema_change.declared import (
@@ -81,7 +81,7 @@ def test_a_node_that_is_alone_again_needs_one_commit(cluster: Cluster, node: Sch
 
 
 def test_a_new_index_covers_rows_of_a_table_made_in_the_same_transaction(node: SchemaNode) -> None:
-    def work(use: Use) -> int:
+    def work(use: CatalogUse) -> int:
         id = create(node, use)
         node.insert(use, id, 1, 10, 100)
         add_index(use, id, A)
@@ -103,7 +103,7 @@ def test_a_new_table_is_asked_for_all_that_was_declared_after_its_rows(cluster: 
         (AddForeignKey("f", ("a",), parent, (ID,)), "23503"),
     ):
 
-        def work(use: Use, change: TableChange = change) -> int:
+        def work(use: CatalogUse, change: TableChange = change) -> int:
             id = create(node, use)
             node.insert(use, id, 1, 10, 100)
             alter(use.draft, use, id, index)
@@ -117,7 +117,7 @@ def test_a_new_table_is_asked_for_all_that_was_declared_after_its_rows(cluster: 
         cluster.until(lambda: not node.open_jobs())
         assert "t" not in node.names()
 
-    def good(use: Use) -> int:
+    def good(use: CatalogUse) -> int:
         id = create(node, use)
         node.insert(use, id, 1, 10, 100)
         alter(use.draft, use, id, index)
@@ -139,7 +139,7 @@ def test_a_new_table_with_rows_is_not_rewritten_by_the_transaction_that_made_it(
     """It would be finished at once, and the rows would be lost."""
     node, *_ = [cluster.add() for _ in range(nodes)]
 
-    def work(use: Use, *, with_rows: bool) -> int:
+    def work(use: CatalogUse, *, with_rows: bool) -> int:
         id = create(node, use)
         if with_rows:
             node.insert(use, id, 1, 10, 100)
@@ -156,7 +156,7 @@ def test_a_new_table_with_rows_is_not_rewritten_by_the_transaction_that_made_it(
 
 
 def test_the_same_with_another_node_there(node: SchemaNode, other: SchemaNode) -> None:
-    def work(use: Use) -> int:
+    def work(use: CatalogUse) -> int:
         id = create(node, use)
         node.insert(use, id, 1, 10, 100)
         add_index(use, id, A)
@@ -166,7 +166,7 @@ def test_the_same_with_another_node_there(node: SchemaNode, other: SchemaNode) -
 
 
 def test_a_unique_index_over_equal_rows_of_the_same_new_table_fails(node: SchemaNode) -> None:
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         id = create(node, use)
         node.insert(use, id, 1, 10, 100)
         node.insert(use, id, 2, 10, 100)

@@ -11,7 +11,7 @@ from tenure.catalog.changes.table_changes import (
     ValidateConstraint,
     alter,
 )
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.table.read import get
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.committing import PUBLIC, assert_whole, index_states
@@ -76,7 +76,7 @@ def test_rows_of_the_same_transaction_in_the_way_leave_neither_rows_nor_index(
     id = created(node)
     node.put_rows(id, (1, 5, 1))
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         node.insert(use, id, 2, 5, 2)
         add_index(use, id, A, unique=True)
 
@@ -93,7 +93,7 @@ def test_rows_and_index_of_one_transaction_come_together(node: SchemaNode, other
     id = created(node)
     other.put_rows(id, (1, 1, 1), (2, 2, 2), (3, 3, 3))
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         node.insert(use, id, 4, 4, 4)
         with node.writer(use, id) as writer:
             row, gone = (get(use.txn, writer.layout, [key]) for key in (1, 2))
@@ -113,7 +113,7 @@ def test_a_check_is_asked_of_rows_that_its_own_transaction_wrote_before_it(
 ) -> None:
     id = created(node)
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         node.insert(use, id, 1, -1, 1)
         add_check(use, id)
 
@@ -132,7 +132,7 @@ def test_a_foreign_key_is_asked_of_rows_that_its_own_transaction_wrote_before_it
     node, *_ = [cluster.add() for _ in range(nodes)]
     parent, child = created(node, "parent"), created(node, "child")
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         node.insert(use, child, 1, 99, 1)
         add_foreign_key(use, child, parent)
 
@@ -151,7 +151,7 @@ def test_a_parent_deleted_before_the_foreign_key_was_declared_is_missed(
     node.put_rows(parent, (1, 1, 1))
     node.put_rows(child, (1, 1, 1))
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         with node.writer(use, parent) as writer:
             row = get(use.txn, writer.layout, [1])
             assert row is not None
@@ -171,7 +171,7 @@ def test_a_new_table_that_never_came_leaves_nothing_with_what_it_refers_to(
     parent = created(node, "parent")
     node.put_rows(parent, (1, 1, 1))
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         child = create(node, use, "child")
         add_foreign_key(use, child, parent)
         node.insert(use, child, 1, 1, 1)
@@ -186,7 +186,7 @@ def test_a_new_table_that_never_came_leaves_nothing_with_what_it_refers_to(
     assert node.shown(parent) == []
 
 
-def _delete(node: SchemaNode, use: Use, id: int, key: int) -> None:
+def _delete(node: SchemaNode, use: CatalogUse, id: int, key: int) -> None:
     with node.writer(use, id) as writer:
         row = get(use.txn, writer.layout, [key])
         assert row is not None
@@ -204,7 +204,7 @@ def test_a_foreign_key_waits_for_those_who_use_its_target_without_it(
     old = other.bind()
     _delete(other, old, parent, 1)
 
-    def work(use: Use) -> int:
+    def work(use: CatalogUse) -> int:
         id = create(node, use, "child") if is_new else child
         add_foreign_key(use, id, parent)
         return id
@@ -245,7 +245,7 @@ def test_validating_a_constraint_looks_at_the_rows_from_before_it(
         )
     )
 
-    def validate(use: Use) -> None:
+    def validate(use: CatalogUse) -> None:
         if with_rows:
             node.insert(use, parent, 5, 5, 5)
         alter(use.draft, use, child, ValidateConstraint("f"))
@@ -275,7 +275,7 @@ def test_a_dropped_foreign_key_is_back_with_its_mark_if_the_rest_of_the_change_f
     node.put_rows(child, (1, 1, 7), (2, 1, 7))
     before = node.table(child).foreign_keys, node.table(parent).inbound
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         if with_rows:
             node.insert(use, child, 3, 1, 8)
         alter(use.draft, use, child, DropConstraint("f"))
@@ -295,7 +295,7 @@ def test_constraints_that_go_and_rows_and_an_index_come_together(node: SchemaNod
     id = created(node)
     node.run(lambda use: add_check(use, id, name="positive"))
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         alter(use.draft, use, id, DropConstraint("positive"))
         node.insert(use, id, 1, -1, 1)
         add_index(use, id, A)

@@ -4,7 +4,7 @@ import pytest
 
 from tenure.base.errors import OutcomeUnknown, RetryError, TenureError
 from tenure.catalog.changes.database_conversion import convert_to_schema
-from tenure.catalog.changes.drops import drop_database, drop_objects, drop_schema
+from tenure.catalog.changes.drops import drop_database, drop_objects, drop_schemas
 from tenure.catalog.changes.object_changes import (
     add_enum_value,
     create_database,
@@ -23,19 +23,19 @@ from tenure.catalog.descriptors.definitions import (
     NameKey,
     TypeRef,
 )
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import create_schema, created, inconsistent_names
 from tests.unit.table.trees import row_id
 
 
-def moods(node: SchemaNode, use: Use, *labels: str) -> int:
+def moods(node: SchemaNode, use: CatalogUse, *labels: str) -> int:
     id = node.catalog.fresh_id(use.txn)
     create_enum(use.draft, use, id=id, schema=DEFAULT_SCHEMA, name="mood", owner=ROOT, labels=labels)
     return id
 
 
-def people(node: SchemaNode, use: Use, mood: int, *, schema: int = DEFAULT_SCHEMA) -> int:
+def people(node: SchemaNode, use: CatalogUse, mood: int, *, schema: int = DEFAULT_SCHEMA) -> int:
     id = node.catalog.fresh_id(use.txn)
     columns = (
         AddColumn("id", TypeRef("int8"), is_nullable=False),
@@ -55,7 +55,7 @@ def people(node: SchemaNode, use: Use, mood: int, *, schema: int = DEFAULT_SCHEM
     return id
 
 
-def database(node: SchemaNode, use: Use, name: str) -> tuple[int, int]:
+def database(node: SchemaNode, use: CatalogUse, name: str) -> tuple[int, int]:
     id, schema = node.catalog.fresh_id(use.txn), node.catalog.fresh_id(use.txn)
     create_database(use.draft, use, id=id, schema=schema, name=name, owner=ROOT)
     return id, schema
@@ -81,7 +81,7 @@ def test_a_label_and_a_row_that_uses_it_come_with_one_transaction(
     mood = node.run(lambda use: moods(node, use, "sad"))
     table = node.run(lambda use: people(node, use, mood))
 
-    def both(use: Use) -> None:
+    def both(use: CatalogUse) -> None:
         node.insert(use, table, 1, "sad")
         add_enum_value(use.draft, use, mood, "happy")
 
@@ -135,7 +135,7 @@ def test_a_database_becomes_a_schema_of_another(
     table = node.run(lambda use: people(node, use, 0, schema=schema))
     other.put_rows(table, (1,))
 
-    def convert(use: Use) -> int:
+    def convert(use: CatalogUse) -> int:
         made = node.catalog.fresh_id(use.txn)
         convert_to_schema(
             use.draft, use, id, parent=DEFAULT_DATABASE, schema=made, schemas=[schema], contents=[table]
@@ -169,7 +169,7 @@ def test_a_table_does_not_come_back_into_a_schema_that_goes(node: SchemaNode, ot
     node.run(lambda use: drop_objects(use.draft, use, [table]))
     slow = other.bind()
     undrop(slow.draft, slow, [table])
-    node.run(lambda use: drop_schema(use.draft, use, schema, [table]))
+    node.run(lambda use: drop_schemas(use.draft, use, [schema], [table]))
     with pytest.raises(RetryError):
         other.changer.commit(slow)
     assert inconsistent_names(node) == []

@@ -6,7 +6,7 @@ import pytest
 
 from tenure.base.errors import TenureError
 from tenure.catalog.descriptors.definitions import Action, AnyDescriptor, ElementState, Table
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.schema_change.in_transaction import PreparedChange
 from tenure.table.read import find, get
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
@@ -16,7 +16,7 @@ from tests.unit.schema_change.declared import A, add_foreign_key, add_index, cre
 WRITE_ONLY = ElementState.WRITE_ONLY
 
 
-def _delete(node: SchemaNode, use: Use, id: int, key: int) -> None:
+def _delete(node: SchemaNode, use: CatalogUse, id: int, key: int) -> None:
     with node.writer(use, id) as writer:
         row = get(use.txn, writer.layout, [key])
         assert row is not None
@@ -49,7 +49,7 @@ def _before_completion(
     in_transaction = node.changer._in_transaction
     complete = in_transaction.complete
 
-    def late(use: Use, declared: Sequence[AnyDescriptor], prepared: PreparedChange) -> None:
+    def late(use: CatalogUse, declared: Sequence[AnyDescriptor], prepared: PreparedChange) -> None:
         if not came:
             act()
             came.append("done")
@@ -89,7 +89,7 @@ def test_a_row_that_comes_to_refer_to_a_removed_one_stops_the_foreign_key_and_st
     else:
         came = _once(cluster, lambda: _has_key(node, child), refer)
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         _delete(node, use, parent, 2)
         add_foreign_key(use, child, parent, on_delete=action)
 
@@ -109,7 +109,7 @@ def test_a_reference_to_a_row_that_the_transaction_brings_is_good(
     parent, child = created(node, "parent"), created(node, "child")
     other.put_rows(child, (1, 2, 1))
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         node.insert(use, parent, 2, 2, 2)
         add_foreign_key(use, child, parent)
 
@@ -124,7 +124,7 @@ def test_equal_rows_of_which_the_transaction_has_removed_or_changed_one_are_not_
     id = created(node)
     other.put_rows(id, (1, 5, 1), (2, 5, 2), (3, 6, 3), (4, 6, 4))
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         _delete(node, use, id, 1)
         with node.writer(use, id) as writer:
             row = get(use.txn, writer.layout, [3])
@@ -148,7 +148,7 @@ def test_a_target_that_goes_while_the_key_to_it_is_proved_takes_no_reference_alo
         cluster, lambda: _has_key(node, child), lambda: other.run(lambda use: _delete(other, use, parent, 2))
     )
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         node.insert(use, child, 7, 2, 7)
         add_foreign_key(use, child, parent)
 
@@ -167,7 +167,7 @@ def test_an_equal_row_that_comes_during_the_proof_stops_the_unique_index(
     node.put_rows(id, (1, 5, 1), (2, 5, 2))
     came = _once(cluster, lambda: _has_unique(node, id), lambda: other.put_rows(id, (7, 9, 7)))
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         _delete(node, use, id, 2)
         node.insert(use, id, 8, 9, 8)
         add_index(use, id, A, unique=True)
@@ -188,7 +188,7 @@ def test_a_value_that_the_transaction_gives_up_may_be_taken_by_another_meanwhile
     node.put_rows(id, (1, 5, 1), (2, 6, 2))
     came = _once(cluster, lambda: _has_unique(node, id), lambda: other.put_rows(id, (7, 6, 7)))
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         _delete(node, use, id, 2)
         add_index(use, id, A, unique=True)
 
@@ -227,7 +227,7 @@ def test_rows_that_a_dropped_index_forbade_are_found_by_whoever_still_knows_the_
     node.put_rows(made, (1, 5, 1))
     id = made
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         drop_index(use, id, "t_a")
         node.insert(use, id, 2, 5, 2)
 
@@ -251,7 +251,7 @@ def test_an_index_that_was_to_go_is_read_again_if_the_transaction_does_not_commi
         lambda: other.put_rows(id, (3, 7, 3)),
     )
 
-    def work(use: Use) -> None:
+    def work(use: CatalogUse) -> None:
         drop_index(use, id, "t_a")
         node.insert(use, id, 2, 5, 2)
         use.txn.deadline_at = 1  # its own commit will come too late

@@ -13,7 +13,7 @@ from tenure.catalog.descriptors.definitions import (
     Sequence,
     View,
 )
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import (
     INT,
@@ -61,7 +61,7 @@ def test_a_view_is_there_for_every_node_when_its_statement_returns(
 
 
 def test_a_view_over_a_table_of_the_same_transaction(node: SchemaNode, other: SchemaNode) -> None:
-    def both(use: Use) -> tuple[int, int]:
+    def both(use: CatalogUse) -> tuple[int, int]:
         table = create(node, use)
         return table, make_view(node, use, table, A)
 
@@ -116,7 +116,7 @@ def test_a_view_and_a_check_that_rows_break_go_together(node: SchemaNode, other:
     table = created(node)
     other.put_rows(table, (1, -1, 0))
 
-    def both(use: Use) -> None:
+    def both(use: CatalogUse) -> None:
         make_view(node, use, table, A)
         add_check(use, table)
 
@@ -149,7 +149,7 @@ def test_a_serial_column_that_cannot_come_leaves_no_sequence(node: SchemaNode, o
     table = created(node)
     other.put_rows(table, (1, -1, 0))
 
-    def both(use: Use) -> int:
+    def both(use: CatalogUse) -> int:
         made = add_serial(node, use, table)
         add_check(use, table)
         return made
@@ -170,7 +170,7 @@ def test_a_default_of_another_sequence_that_cannot_come_is_forgotten(
     made = node.run(lambda use: make_sequence(node, use))
     other.put_rows(table, (1, -1, 0))
 
-    def both(use: Use) -> None:
+    def both(use: CatalogUse) -> None:
         alter(use.draft, use, table, AddColumn("n", INT, default=next_of(made)))
         add_check(use, table)
 
@@ -220,7 +220,7 @@ def test_a_generated_column_is_added_to_a_table_with_rows(node: SchemaNode, othe
 
 
 def test_a_generated_column_is_added_to_a_table_that_was_just_made_and_filled(node: SchemaNode) -> None:
-    def all_of_it(use: Use) -> int:
+    def all_of_it(use: CatalogUse) -> int:
         table = create(node, use)
         node.insert(use, table, 1, 10, 0)
         alter(use.draft, use, table, AddColumn("g", INT, is_nullable=False, generated=column_value(A)))

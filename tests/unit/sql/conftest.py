@@ -3,24 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from tenure.base.env import ManualEnv
-from tenure.kv.store import Store
 from tenure.node import Node
-from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.postgres_server import Server
 from tests.unit.sql.sessions import Oracle, running
-
-
-@pytest.fixture
-def env() -> ManualEnv:
-    return ManualEnv()
-
-
-@pytest.fixture
-def store(env: ManualEnv) -> Iterator[Store]:
-    engine = SqliteEngine(MEMORY, env)
-    yield Store(engine, env)
-    engine.close()
 
 
 @pytest.fixture(scope="module")

@@ -55,10 +55,10 @@ class Desk(Bench):
         memory = more.pop("memory", lone_account(1 << 30))
         given = more.pop("given", ())
         return QueryRun(
-            context=replace(CONTEXT, given=given),
+            context=replace(CONTEXT, context_values=given),
             source=self.store.snapshot(),
             layouts=self.layouts.of,
-            virtual=self.system.__getitem__,
+            virtual=lambda key, sought: self.system[key],
             check=self._check,
             memory=memory,
             **more,

@@ -97,6 +97,9 @@ class KnownNames:
         assert id == MOOD.id
         return MOOD
 
+    def require(self, id: int, privilege: int, column: int = 0) -> None:
+        pass
+
     def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
         if name[-1] in ("current_user", "current_schema", "session_user") and not arguments:
             return const("root", type_of(TypeRef("text")))

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from threading import Thread
 from typing import NamedTuple
 
 import psycopg
@@ -109,6 +110,24 @@ class Talk:
 
     def close(self) -> None:
         self.session.close()
+
+
+class Saying(Thread):
+    """A statement on its way in another thread."""
+
+    def __init__(self, talk: Talk, statement: str) -> None:
+        super().__init__()
+        self._talk, self._statement = talk, statement
+        self.said: Said | None = None
+        self.start()
+
+    def run(self) -> None:
+        self.said = self._talk.say(self._statement)
+
+    def result(self) -> Said:
+        self.join(60)
+        assert self.said is not None, f"{self._statement} did not end"
+        return self.said
 
 
 class Oracle:

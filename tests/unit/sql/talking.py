@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tenure.base.env import SystemEnv
+from tenure.base.errors import TenureError
 from tenure.front import Front, Listen
 from tenure.node import Node, NodeOptions
 from tenure.sql.clients.session import Session
@@ -81,6 +82,14 @@ class Speaker:
             assert done.wait(30)
             answer = answer.result()
         return answer
+
+    def refused(self, text: str) -> str:
+        """The SQLSTATE of the error that it must get."""
+        try:
+            self.run(text)
+        except TenureError as error:
+            return error.sqlstate
+        raise AssertionError(f"nothing refused: {text}")
 
     def close(self) -> None:
         self.session.close()

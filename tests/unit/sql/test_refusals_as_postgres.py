@@ -27,6 +27,15 @@ INSERT INTO u VALUES (1, 'live') ON CONFLICT (a) WHERE s = 'live' DO UPDATE SET 
 INSERT INTO u VALUES (1, 'live') ON CONFLICT (a) WHERE s = 'dead' DO UPDATE SET s = 'live'
 INSERT INTO u VALUES (1, 'live') ON CONFLICT (a) WHERE s IN ('live') DO UPDATE SET s = 'live'
 INSERT INTO u VALUES (1, 'live') ON CONFLICT (a) WHERE s IN ('live', 'dead') DO UPDATE SET s = 'live'
+CREATE TABLE l (a int, b int)
+CREATE UNIQUE INDEX l_part ON l (a) WHERE b IN (1, 2, 3)
+INSERT INTO l VALUES (1, 1) ON CONFLICT (a) WHERE b IN (3, 1) DO NOTHING
+INSERT INTO l VALUES (1, 1) ON CONFLICT (a) WHERE b IN (3, 4) DO NOTHING
+INSERT INTO l VALUES (1, 1) ON CONFLICT (a) WHERE b = 2 DO NOTHING
+INSERT INTO l VALUES (1, 1) ON CONFLICT (a) WHERE b = 2 OR b = 3 DO NOTHING
+INSERT INTO l VALUES (1, 1) ON CONFLICT (a) WHERE b NOT IN (4, 5) DO NOTHING
+INSERT INTO t VALUES (1, 1) ON CONFLICT (a) WHERE b IN (1, 2) DO NOTHING
+INSERT INTO t VALUES (1, 1) ON CONFLICT (a) WHERE b IN (0, 2) DO NOTHING
 CREATE TABLE n (a int, b int)
 CREATE UNIQUE INDEX n_part ON n (a) WHERE b IS NOT NULL
 INSERT INTO n VALUES (1, 1) ON CONFLICT (a) WHERE b > 1 DO NOTHING
@@ -78,6 +87,13 @@ like: ANALYZE t (a)
 ANALYZE t (b)
 like: ANALYZE
 ANALYZE t, missing
+ANALYZE t (a, a)
+VACUUM missing
+like: VACUUM t
+VACUUM t (a)
+like: VACUUM ANALYZE t (a)
+VACUUM ANALYZE t (b)
+VACUUM FULL t, missing
 SELECT uuidv7('-1000 years')
 SELECT length(uuidv7('1 day')::text)
 0A000: SELECT uuidv7('100000 years')
@@ -141,6 +157,17 @@ CREATE TABLE w (d date, g text GENERATED ALWAYS AS (d::text) STORED)
 CREATE TABLE w (d timestamptz, g text GENERATED ALWAYS AS (d::text) STORED)
 CREATE TABLE w (d text, g timestamptz GENERATED ALWAYS AS (d::timestamptz) STORED)
 CREATE TABLE w (d timestamptz, g date GENERATED ALWAYS AS (d::date) STORED)
+CREATE TABLE w (d text, g interval GENERATED ALWAYS AS (d::interval) STORED)
+CREATE TABLE w (d interval, g text GENERATED ALWAYS AS (d::text) STORED)
+CREATE TABLE w (d text, g time GENERATED ALWAYS AS (d::time) STORED)
+CREATE TABLE w (d text, g int[] GENERATED ALWAYS AS (d::int[]) STORED)
+CREATE TABLE w (d int[], g text GENERATED ALWAYS AS (d::text) STORED)
+CREATE TYPE mood AS ENUM ('sad', 'ok')
+CREATE TABLE w (d text, g mood GENERATED ALWAYS AS (d::mood) STORED)
+CREATE TABLE w (d mood, g text GENERATED ALWAYS AS (d::text) STORED)
+CREATE TABLE w (d time, g text GENERATED ALWAYS AS (d::text) STORED, m mood GENERATED ALWAYS AS ('ok') STORED,
+  i interval GENERATED ALWAYS AS ('1 day') STORED, a int[] GENERATED ALWAYS AS ('{1,2}') STORED)
+CREATE INDEX w_text ON w (d) WHERE m::text = 'ok'
 CREATE TABLE x (d numeric, g text GENERATED ALWAYS AS (d || '') STORED, h text GENERATED ALWAYS AS (true
   || '') STORED)
 """
@@ -224,7 +251,7 @@ SCRIPTS = {
     "primary keys that views need": VIEW_KEYS,
     "NOT ENFORCED": NOT_ENFORCED,
     "subscripts of jsonb": JSONB,
-    "ANALYZE and uuidv7": UTILITY,
+    "ANALYZE, VACUUM and uuidv7": UTILITY,
     "actions of ALTER TABLE that build on each other": ALTER_TABLE,
     "DISTINCT aggregates with an order": AGGREGATES,
     "generated columns": GENERATED,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tenure.storage import postgres_session
-from tenure.storage.postgres_session import Arguments, Rows, StoreConnection
+from tenure.storage.postgres import session as postgres_session
+from tenure.storage.postgres.session import Arguments, Rows, StoreConnection
 from tests import postgres_server
 from tests.unit.sql.served import Served, serving
 

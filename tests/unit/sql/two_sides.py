@@ -200,5 +200,8 @@ class Names:
     def enum(self, id: int) -> Any:
         raise AssertionError("no enums here")
 
+    def require(self, id: int, privilege: int, column: int = 0) -> None:
+        pass
+
     def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
         return None

@@ -11,9 +11,11 @@ from pathlib import Path
 
 STOP_INSIDE = """
 import os, signal, sys
-from tenure.storage.turnstile import Turnstile
-with Turnstile(sys.argv[1]).pass_through():
-    os.kill(os.getpid(), signal.SIGSTOP)
+from tenure.storage.sqlite.turnstile import Turnstile
+turnstile = Turnstile(sys.argv[1])
+turnstile.enter()
+os.kill(os.getpid(), signal.SIGSTOP)
+turnstile.leave()
 """
 
 PATIENCE_SECONDS = 30.0

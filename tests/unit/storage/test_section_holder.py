@@ -3,8 +3,9 @@
 import os
 from pathlib import Path
 
-from tenure.storage.section_holder import Holder, find_holder
-from tenure.storage.turnstile import Turnstile
+from tenure.storage.sqlite.section_holder import Holder, find_holder
+from tenure.storage.sqlite.turnstile import Turnstile
+from tests.unit.storage.sections import in_section
 from tests.unit.storage.stopped_process import stopped_inside
 
 
@@ -12,7 +13,7 @@ def test_the_process_that_has_the_section_is_found(tmp_path: Path) -> None:
     path = str(tmp_path / "store.db")
     turnstile = Turnstile(path)
     assert find_holder(path) is None
-    with turnstile.pass_through():
+    with in_section(turnstile):
         assert find_holder(path) == Holder(os.getpid(), is_stopped=False)
     turnstile.close()
 
@@ -28,7 +29,7 @@ def test_a_stopped_process_is_told_as_such(tmp_path: Path) -> None:
 def test_where_locks_are_not_listed_the_holder_is_not_known(tmp_path: Path) -> None:
     path = str(tmp_path / "store.db")
     turnstile = Turnstile(path)
-    with turnstile.pass_through():
+    with in_section(turnstile):
         assert find_holder(path, tmp_path / "no such directory") is None
     turnstile.close()
 

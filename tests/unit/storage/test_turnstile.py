@@ -11,30 +11,32 @@ from pathlib import Path
 
 import pytest
 
-from tenure.storage.turnstile import Turnstile
+from tenure.storage.sqlite.turnstile import Turnstile
+from tests.unit.storage.sections import in_section
 
 TURNS = 150
 PATIENCE_SECONDS = 30.0
 
 ALTERNATE = f"""
 import os, sys, time
-from tenure.storage.turnstile import Turnstile
+from tenure.storage.sqlite.turnstile import Turnstile
 path, log, name = sys.argv[1:]
 turnstile = Turnstile(path)
 out = os.open(log, os.O_WRONLY | os.O_APPEND)
 print("ready", flush=True)
 for _ in range({TURNS}):
-    with turnstile.pass_through():
-        os.write(out, name.encode())
-        time.sleep(0.0005)
+    turnstile.enter()
+    os.write(out, name.encode())
+    time.sleep(0.0005)
+    turnstile.leave()
 """
 
 HOLD = """
 import sys, time
-from tenure.storage.turnstile import Turnstile
-with Turnstile(sys.argv[1]).pass_through():
-    print("inside", flush=True)
-    time.sleep(600)
+from tenure.storage.sqlite.turnstile import Turnstile
+Turnstile(sys.argv[1]).enter()
+print("inside", flush=True)
+time.sleep(600)
 """
 
 
@@ -73,7 +75,7 @@ def longest_run_while_both_compete(order: str) -> int:
 def test_two_processes_take_turns(path: str, tmp_path: Path, turnstile: Turnstile) -> None:
     log = tmp_path / "log"
     log.touch()
-    with turnstile.pass_through():
+    with in_section(turnstile):
         processes = [spawn(ALTERNATE, path, str(log), name) for name in "ab"]
         assert [line_of(process) for process in processes] == ["ready", "ready"]
     for process in processes:
@@ -93,7 +95,7 @@ def test_the_section_is_exclusive(path: str) -> None:
     def work() -> None:
         turnstile = Turnstile(path)
         for _ in range(50):
-            with turnstile.pass_through():
+            with in_section(turnstile):
                 assert present.acquire(blocking=False), "two are in the section at once"
                 counts.append(next(inside))
                 present.release()
@@ -125,7 +127,7 @@ def test_an_urgent_caller_does_not_stand_in_the_queue(path: str, turnstile: Turn
     entered = threading.Event()
 
     def come_ordinarily() -> None:
-        with turnstile.pass_through():
+        with in_section(turnstile):
             entered.set()
 
     urgent = Turnstile(path, urgent=True)
@@ -133,7 +135,7 @@ def test_an_urgent_caller_does_not_stand_in_the_queue(path: str, turnstile: Turn
         fcntl.flock(queue, fcntl.LOCK_EX)
         ordinary = threading.Thread(target=come_ordinarily, daemon=True)
         ordinary.start()
-        with urgent.pass_through():
+        with in_section(urgent):
             assert not entered.is_set()
     ordinary.join(PATIENCE_SECONDS)
     assert entered.is_set()
@@ -145,17 +147,8 @@ def test_a_process_that_dies_in_the_section_leaves_it_open(path: str, turnstile:
     assert line_of(process) == "inside"
     process.kill()
     process.communicate()
-    with turnstile.pass_through():
+    with in_section(turnstile):
         pass
-
-
-def test_an_error_inside_leaves_the_section_open(path: str, turnstile: Turnstile) -> None:
-    with pytest.raises(ZeroDivisionError), turnstile.pass_through():
-        raise ZeroDivisionError
-    other = Turnstile(path)
-    with other.pass_through():
-        pass
-    other.close()
 
 
 def test_the_lock_files_are_for_the_owner_alone(path: str, turnstile: Turnstile) -> None:

@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenure.base.env import ManualEnv
-from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.base.errors import UniqueViolation
+from tenure.catalog.descriptors.definitions import Index, TypeRef
 from tenure.kv.store import Store
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tenure.table.block_insert import insert_block, takes_blocks
 from tests.unit.table.tables import ID, NUMERIC, TEXT, A, B, Bench, column, index, table
+from tests.unit.table.trees import above
 
 C, D = 4, 5
 COLUMNS = (
@@ -35,9 +37,9 @@ ROWS = st.lists(
 )
 
 
-def _bench() -> Bench:
+def _bench(*indexes: Index) -> Bench:
     env = ManualEnv()
-    return Bench(Store(SqliteEngine(MEMORY, env), env), table(columns=COLUMNS))
+    return Bench(Store(SqliteEngine(MEMORY, env), env), table(*indexes, columns=COLUMNS))
 
 
 def _insert(bench: Bench, rows: list[tuple[object, ...]]) -> bool:
@@ -66,7 +68,29 @@ def test_nothing_is_written_of_a_block_with_a_row_that_cannot_be(id: int | None)
     assert len(bench.entries(1)) == 1
 
 
-def test_a_table_with_another_index_takes_no_blocks() -> None:
+OTHERS = (index(2, "other", C, A), index(3, "unique", A, B, unique=True))
+
+
+@settings(max_examples=50)
+@given(ROWS)
+@pytest.mark.invariant("block-same")
+def test_entries_of_other_indexes_are_those_that_rows_would_have(rows: list[tuple[object, ...]]) -> None:
+    one_by_one, together = _bench(*OTHERS), _bench(*OTHERS)
+    try:
+        for row in rows:
+            one_by_one.insert(*row)
+    except UniqueViolation:
+        assert not _insert(together, rows)
+        assert [together.entries(id) for id in (1, 2, 3)] == [{}] * 3
+        return
+    assert _insert(together, rows)
+    for id in (1, 2, 3):
+        assert together.entries(id) == one_by_one.entries(id)
+
+
+def test_a_table_with_a_partial_index_takes_no_blocks() -> None:
     bench = _bench()
     assert takes_blocks(bench.layout())
-    assert not takes_blocks(bench.show(table(index(2, "other", A), columns=COLUMNS, version=2)))
+    assert takes_blocks(bench.show(table(*OTHERS, columns=COLUMNS, version=2)))
+    partial = index(4, "partial", A, predicate=above(A, 5))
+    assert not takes_blocks(bench.show(table(partial, columns=COLUMNS, version=3)))

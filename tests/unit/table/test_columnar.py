@@ -14,9 +14,10 @@ from tenure.base.errors import RetryError
 from tenure.catalog.descriptors.definitions import Table, TypeRef, replace
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tenure.table import column_parts
 from tenure.table.arrow import Unrepresentable
+from tenure.table.column_parts import CachedParts
 from tenure.table.columnar import Columnar
 from tenure.table.columns import filled_with
 from tenure.table.read import Source, rows
@@ -188,8 +189,8 @@ def test_many_small_changes_leave_a_large_part_as_it_is(store: Store) -> None:
         store.transact(put)
         cache.read(layout, (2,), store.snapshot(), lambda: None)
         (slot,) = cache._slots.values()
-        assert slot.held is not None
-        return slot.held.parts
+        assert slot.cached is not None
+        return slot.cached.parts
 
     parts_after(0)
     large = parts_after(*range(1, 101))[1]
@@ -268,6 +269,28 @@ def test_tables_not_used_for_longest_go_first(store: Store) -> None:
     for layout in layouts:
         _cached(cache, store.snapshot(), layout, (1, 2))
     assert [cache.rows(layout) for layout in layouts] == [None, 100, 100]
+
+
+def test_what_is_held_is_counted_again_only_when_it_has_changed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout, rng = _layout(store, _table()), random.Random(1)
+    _fill(store, layout, 100)
+    cache, counted = Columnar(store), list[CachedParts]()
+
+    def count(held: CachedParts) -> int:
+        counted.append(held)
+        return sum(part.held_bytes for part in held.parts)
+
+    monkeypatch.setattr(CachedParts, "held_bytes", property(count))
+    _cached(cache, store.snapshot(), layout, (1, 2))
+    before, times = cache.held_bytes, len(counted)
+    store.transact(lambda txn: txn.put(store.keyspace.key(900, (1,)), b"of another table"))
+    _cached(cache, store.snapshot(), layout, (1, 2))
+    assert (cache.held_bytes, len(counted)) == (before, times)
+    store.transact(lambda txn: _put(txn, layout, _values(rng, 1_000)))
+    _cached(cache, store.snapshot(), layout, (1, 2))
+    assert cache.held_bytes > before
 
 
 def test_threads_at_different_times_do_not_disturb_one_another(tmp_path: Path) -> None:

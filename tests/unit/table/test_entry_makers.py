@@ -10,7 +10,7 @@ from tenure.base.env import ManualEnv
 from tenure.catalog.descriptors.definitions import Index, TypeRef, replace
 from tenure.expr.types.type_names import type_of
 from tenure.kv.store import Store
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tenure.table.columns import filled_with
 from tenure.table.entry_makers import entry_maker, key_maker
 from tenure.table.rows import IndexEntry
@@ -78,7 +78,7 @@ def test_a_maker_gives_the_entry_of_the_whole_row(
     make = entry_maker(layout, keyed)
     assert make is not None
     stored = list(bench.store.snapshot().scan(layout.primary.span()))
-    for (key, value), (entry, values) in zip(stored, make(stored) if stored else (), strict=True):
+    for (key, value), (entry, values) in zip(stored, make(stored).entries if stored else (), strict=True):
         row_of = layout.row(layout.primary, key, value)
         assert entry == layout.entry(keyed, row_of, CONTEXT)
         assert values == tuple(row_of.values[id] for id in keyed.columns)

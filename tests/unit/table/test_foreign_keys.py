@@ -8,7 +8,7 @@ from tenure.catalog.descriptors.definitions import Action, ElementState, Foreign
 from tenure.expr.types.datatype import Datum
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.kv.breaking import BreakingEngine
 from tests.unit.table.tables import (
     DELETE_ONLY,

@@ -10,7 +10,7 @@ from tenure.base.env import ManualEnv
 from tenure.base.errors import NotNullViolation, UniqueViolation
 from tenure.catalog.descriptors.definitions import Index, Table, TypeRef
 from tenure.kv.store import Store
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tenure.table.read import scan
 from tests.unit.table.tables import DELETE_ONLY, ID, PUBLIC, WRITE_ONLY, Bench, column, index, table
 from tests.unit.table.trees import above

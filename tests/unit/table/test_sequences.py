@@ -12,7 +12,7 @@ from tenure.base.errors import UserError
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.descriptors.definitions import DescriptorState, Sequence, TypeRef, replace
 from tenure.kv.store import Store
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tenure.table.sequences import BLOCK_VALUES, Sequences, SessionSequences
 
 

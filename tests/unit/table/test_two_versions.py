@@ -20,7 +20,7 @@ from tenure.catalog.descriptors.definitions import replace
 from tenure.expr.types.datatype import Datum
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tenure.table.consistency import check_indexes
 from tenure.table.read import Source, find, rows, visible
 from tenure.table.rows import Layout, Layouts, Row

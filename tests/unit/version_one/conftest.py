@@ -1,23 +1,8 @@
-from collections.abc import Iterator
-
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.contract.lease_nodes import EXPIRING, MIXED, LeaseNode
 from tests.unit.kv.breaking import BreakingEngine
-
-
-@pytest.fixture
-def env() -> ManualEnv:
-    return ManualEnv()
-
-
-@pytest.fixture
-def engine(env: ManualEnv) -> Iterator[BreakingEngine]:
-    engine = BreakingEngine(SqliteEngine(MEMORY, env))
-    yield engine
-    engine.close()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from tenure.base.env import SystemEnv
 from tenure.base.errors import SessionLost
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, VERSION, Settings
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DEFAULT_SCHEMA
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.node_leases import Leases
 from tenure.cluster.sessions.session_records import Sessions
 from tenure.node import Node, NodeOptions
@@ -39,7 +39,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         node.stop()
 
 
-def pinned(node: Node) -> Use:
+def pinned(node: Node) -> CatalogUse:
     use = node.leases.bind(node.store.begin())
     assert use.descriptor(DEFAULT_DATABASE) is not None
     return use

@@ -13,7 +13,7 @@ from tenure.cluster.sessions.liveness import Liveness
 from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.cluster.sessions.versions import Versions
 from tenure.kv.store import Store
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tenure.version_one.old_claims import MixedClaims, OldClaims
 from tenure.version_one.old_heartbeats import OldHeartbeats
 from tenure.version_one.old_liveness import OldLiveness, reap_old

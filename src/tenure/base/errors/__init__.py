@@ -31,9 +31,11 @@
     │   │   └── JavaRefused            58000  Java ended before it listened
     │   ├── MasterUnreachable          58000  Spark's master is away, or does not answer; it may come back
     │   └── SparkLost                  58000  Spark has ended; another process may do the work
+    ├── TemporaryTablesLost            55000  with the node session that they belonged to
     ├── RowsIncomplete                 XX000  start over, another way; clients never see it
     ├── TooManyConnections             53300
     ├── QueryCanceled                  57014  the client, or another session, said so
+    ├── StatementTimeout               57014  the statement's time is up
     ├── Terminated                     57P01  the door tells the client why (FATAL) and closes
     │   ├── ShuttingDown               57P01  the node drains, or an administrator said so
     │   ├── LocksLost                  57P01  advisory locks that the node has lost
@@ -89,7 +91,8 @@
         │   ├── UndefinedSavepoint     3B001
         │   └── UndefinedObject        42704  types, constraints, roles
         │       ├── UndefinedVariable  42704  settings of a session or the cluster
-        │       └── UnknownJob         42704
+        │       ├── UnknownJob         42704
+        │       └── ProtectionNotFound 42704
         ├── Duplicate                  42000  a name is taken
         │   ├── DuplicateDatabase      42P04
         │   ├── DuplicateSchema        42P06
@@ -127,6 +130,7 @@
         │   ├── InvalidObject          42P17  not immutable where it must be, for example
         │   └── InvalidForeignKey      42830
         ├── InsufficientPrivilege      42501  the role may not
+        ├── InvalidGrant               0LP01  a cycle of roles, a privilege that its object cannot have
         ├── NotSupported               0A000  PostgreSQL has it, Tenure does not
         │   └── PlanChanged            0A000  the result of a prepared statement would have other columns
         ├── WrongState                 55000  the object is not as it would have to be
@@ -145,6 +149,7 @@
         │       └── RestrictViolation  23001
         ├── OutOfMemory                53200
         ├── TooManyNames               53400  prepared statements or cursors
+        ├── TooManyProtections         53400  records, or targets that they name
         ├── LimitExceeded              54000  a value, a row, an input or a result that is too large
         │   ├── CommitTooLarge         54000
         │   ├── TooComplex             54001  a statement or a value that is nested too deeply
@@ -159,7 +164,6 @@
         ├── NoTransaction              25P01
         ├── InFailedTransaction        25P02  only the end of the block is accepted
         ├── ActivePortal               24000  a portal cannot close itself
-        ├── StatementTimeout           57014
         ├── NotCommitted               40000  the transaction that declared a schema change
         ├── InputFailed                22000  a location that cannot be read; has the store's SQLSTATE
         ├── RowsRefused                22000  more bad rows than tolerated; has the SQLSTATE of the first

@@ -1,6 +1,6 @@
 """Limits that were exceeded (53, 54): of memory, connections, rows, columns or nesting.
 
-Walk: `base.memory`, `expr`, `table`, `bulk`, `sql` and `pgwire` raise these.
+Walk: `base.memory`, `expr`, `table`, `retention`, `bulk`, `sql` and `pgwire` raise these.
 """
 
 from tenure.base.errors.roots import TenureError, UserError
@@ -15,6 +15,10 @@ class TooManyConnections(TenureError):
 
 
 class TooManyNames(UserError):
+    sqlstate = "53400"
+
+
+class TooManyProtections(UserError):
     sqlstate = "53400"
 
 

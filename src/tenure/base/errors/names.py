@@ -1,6 +1,6 @@
 """Names that stand for nothing, for two things, or for something already (3D, 3F, 42).
 
-Walk: `catalog`, `sql.bind`, `sql.names` and the statements raise these.
+Walk: `catalog`, `retention`, `sql.bind`, `sql.names` and the statements raise these.
 """
 
 from collections.abc import Iterable
@@ -57,6 +57,10 @@ class UndefinedVariable(UndefinedObject):
 
 
 class UnknownJob(UndefinedObject):
+    pass
+
+
+class ProtectionNotFound(UndefinedObject):
     pass
 
 

@@ -70,7 +70,9 @@ class QueryCanceled(TenureError):
     sqlstate = "57014"
 
 
-class StatementTimeout(UserError):
+class StatementTimeout(TenureError):
+    """The statement is not at fault, so nobody may try it in another way."""
+
     sqlstate = "57014"
 
 

@@ -88,6 +88,12 @@ class InsufficientPrivilege(UserError):
     sqlstate = "42501"
 
 
+class InvalidGrant(UserError):
+    """A GRANT or REVOKE that makes no sense: a cycle of roles, a privilege that the object cannot have."""
+
+    sqlstate = "0LP01"
+
+
 class NotSupported(UserError):
     sqlstate = "0A000"
 

@@ -10,6 +10,15 @@ class WrongState(UserError):
     sqlstate = "55000"
 
 
+class TemporaryTablesLost(TenureError):
+    """The node session that the temporary tables of a SQL session belonged to is gone.
+
+    The statement is not at fault, so nobody may go on without telling the client.
+    """
+
+    sqlstate = "55000"
+
+
 class IllegalStep(WrongState):
     """The job's state does not allow the step."""
 

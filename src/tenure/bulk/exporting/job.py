@@ -3,11 +3,12 @@
     a table    tasks by ranges of keys, in this process or on Spark: scan ──► files of the task
     a query    in this process: SQL runs it as of the job's time, a batch at a time
 
-Everything is read at one time, which is fixed when the job is made. The ranges of a table are saved before
-the first file is written, so every run of the job would write the same rows into a file of the same name: the
-number of runs does not matter, nor does a run that was thought dead and goes on. A query may return its rows
-in another order the next time; its files are named after the run. Each run deletes the files of earlier runs
-only, since a run that was thought dead may get there when a later one has done the work.
+Everything is read at one time, which is fixed when the job is made, and protected until the job has ended.
+The ranges of a table are saved before the first file is written, so every run of the job would write the same
+rows into a file of the same name: the number of runs does not matter, nor does a run that was thought dead
+and goes on. A query may return its rows in another order the next time; its files are named after the run.
+Each run deletes the files of earlier runs only, since a run that was thought dead may get there when a later
+one has done the work.
 
 A job that fails or is canceled deletes its files, which have the job's id in their names. A run that was
 thought dead, or did not hear of it, does the same when it ends: its tasks may have gone on.
@@ -26,6 +27,7 @@ from tenure.bulk.exporting.records import ExportProgress, Rows, RunQuery, payloa
 from tenure.bulk.lakes import Lake
 from tenure.bulk.phases import Phases
 from tenure.cluster.jobs.runs import Run
+from tenure.kv.protected_reads import ProtectedRead
 from tenure.kv.records import pack, unpack
 from tenure.pipeline.remote_handles import opened
 from tenure.pipeline.scan import ScanTask, batches, bounds, tasks
@@ -33,9 +35,9 @@ from tenure.pipeline.tasks import Attempt
 from tenure.pipeline.writing.cells import cells_of_batch, cells_of_rows
 from tenure.pipeline.writing.files import OutputFiles
 from tenure.pipeline.writing.formats import ExportedFile, Writing
+from tenure.storage.location_text import file_stem
 from tenure.storage.locations import Location, Locations
 
-STEM_CHARS_MAX = 60
 TELL_SECONDS = 2.0
 """The time between two progress reports of a query."""
 
@@ -56,8 +58,8 @@ class Export:
     def run(self, run_query: RunQuery) -> None:
         location = self._locations.resolve(self._payload.location)
         try:
-            made = self._of_table(location) if self._payload.table else self._of_query(location, run_query)
-            self._tell(1.0, f"{sum(file.rows for file in made)} rows in {len(made)} files", tuple(made))
+            output = self._of_table(location) if self._payload.table else self._of_query(location, run_query)
+            self._tell(1.0, f"{sum(file.rows for file in output)} rows in {len(output)} files", tuple(output))
         except BaseException:
             if self._lake.is_given_up(self._run):
                 self.revert()
@@ -79,6 +81,9 @@ class Export:
         found = [pattern.fullmatch(entry.name) for page in location.list() for entry in page]
         return [each[0] for each in found if each and (below is None or int(each[1]) < below)]
 
+    def _protected(self) -> list[ProtectedRead]:
+        return self._lake.protections.reads(self._lake.store.snapshot(), self._run.job.id)
+
     # ── a table ────────────────────────────────────────────────────────────────────────────────
 
     def _of_table(self, location: Location) -> list[ExportedFile]:
@@ -91,13 +96,17 @@ class Export:
             cut = bounds(lake.store, lake.bases.checked, payload.table, index, payload.at)
             self._saved = ExportProgress(cut.keys)
             self._tell(0.0, "")
-        scans = tasks(lake.place, version, payload.at, self._saved.bounds, columns=payload.columns)
+        scans = tasks(
+            *(lake.place, version, payload.at, self._saved.bounds),
+            columns=payload.columns,
+            protected=self._protected(),
+        )
         work = [
             ExportTask(scan, location, payload.writing, self._stem, number)
             for number, scan in enumerate(scans)
         ]
-        made = Phases(lake, self._run, self._tell).do(export_range, work, WRITING)
-        return [file for files in made for file in files]
+        output = Phases(lake, self._run, self._tell).do(export_range, work, WRITING)
+        return [file for files in output for file in files]
 
     # ── a query ────────────────────────────────────────────────────────────────────────────────
 
@@ -107,11 +116,12 @@ class Export:
             self._tell(0.0, "")
         else:
             location.delete(self._names(location, below=self._run.fence.run))
+        arguments = self._payload, self._protected(), self._run.check
         try:
-            return self._queried(location, partial(run_query, self._payload, self._run.check, False))
+            return self._queried(location, partial(run_query, *arguments, False))
         except RowsIncomplete:
             location.delete(self._names(location, below=self._run.fence.run + 1))
-            return self._queried(location, partial(run_query, self._payload, self._run.check, True))
+            return self._queried(location, partial(run_query, *arguments, True))
 
     def _queried(self, location: Location, rows_of_query: Callable[[], Iterator[Rows]]) -> list[ExportedFile]:
         env, writing = self._lake.store.env, self._payload.writing
@@ -151,10 +161,3 @@ def export_range(task: ExportTask, attempt: Attempt) -> list[ExportedFile]:
     except BaseException:
         output.abort()
         raise
-
-
-def file_stem(name: str) -> str:
-    """A name as part of a file's: characters with a meaning to a file system or a shell become an
-    underscore.
-    """
-    return re.sub(r"[^\w-]", "_", name)[:STEM_CHARS_MAX]

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from tenure.base.env import SystemEnv
 from tenure.base.timestamp import Timestamp
-from tenure.bulk.importing.defaults import random_uuid
-from tenure.bulk.importing.rows import RowBatch, rest_of
-from tenure.bulk.importing.sorting import CHUNK_BYTES, entries_of, layout_of, within_index
+from tenure.bulk.ingest.defaults import random_uuid
+from tenure.bulk.ingest.rows import RowBatch, rest_of
+from tenure.bulk.ingest.run_chunks import CHUNK_BYTES, entries_of, layout_of, within_index
 from tenure.expr.functions.function import Context
 from tenure.kv.records import Record
 from tenure.pipeline.merge_inputs import Clash
@@ -52,6 +52,10 @@ class FillRules(NamedTuple):
 
     at: Timestamp
     """When the rows were read: entries count as of then."""
+
+    @property
+    def replaces(self) -> bool:
+        return False
 
     def admitted(self, lake: Files, rows: Rows) -> Rows:
         return rows
@@ -86,10 +90,10 @@ def project_range(task: ProjectTask, attempt: Attempt) -> tuple[SortedRun, ...]:
 def _entries(layout: Layout, index: CompiledIndex, scanned: Rows) -> Rows:
     columns = {id: scanned.column(name_of(id)) for id in columns_of(layout, index.id)}
     batch = RowBatch(columns, rest_of(scanned, ODD), np.zeros(len(scanned), np.int64))
-    made = pa.table(entries_of(layout, index, within_index(layout, index, batch, _context())))
-    for place in too_long(keys_of(made)).tolist():
-        check_length(index, IndexEntry(bytes(HEAD_BYTES) + made.column(KEY)[place].as_py(), b""))
-    return made
+    entries = pa.table(entries_of(layout, index, within_index(layout, index, batch, _context())))
+    for place in too_long(keys_of(entries)).tolist():
+        check_length(index, IndexEntry(bytes(HEAD_BYTES) + entries.column(KEY)[place].as_py(), b""))
+    return entries
 
 
 def _context() -> Context:

@@ -1,7 +1,7 @@
 """Filling an index of many rows, as a part of the schema change's job.
 
     claim       the index is not flushed from here on, until the job has ended
-    B           a time after every writer keeps the index up to date
+    B           a time after every writer keeps the index up to date; protected until it is published
     project     rows at B ──► entries ──► sorted runs         a task per range of the primary index
     fill        runs ──► no key twice? ──► files              a task per range of the new index
     publish     the base of the index, F = B, in one commit under the run's fence
@@ -39,6 +39,7 @@ from tenure.expr.functions.function import Context
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.pipeline.tasks import SPARK
+from tenure.retention.protections.protection_records import Targets
 from tenure.table.backfill import BATCH_ROWS, Pace, refill_index
 from tenure.table.lake.manifests import Manifest, WrittenFile, no_base
 from tenure.table.lake.publishing import ManifestEdit, publish, publish_filled
@@ -89,15 +90,15 @@ class SparkIndexFill:
         has_many = lake.store.engine.spread(span.lo, span.hi, ZERO_AT, 1 << 40).keys > EMPTIED_ROWS_MAX
 
         def work(txn: Transaction) -> tuple[bool, bool]:
-            made = lake.manifests.get(txn, table, index)
+            manifest = lake.manifests.get(txn, table, index)
             if lake.merges.holder(txn, table, index) != run.job.id:
-                return False, made is not None and bool(made.files)
+                return False, manifest is not None and bool(manifest.files)
             lake.merges.release(txn, table, index, run.job.id)
-            if made is None:
+            if manifest is None:
                 return False, False
             # The manifest stays, without files: the store alone is not the whole index any more.
-            gone = ManifestEdit(tuple(file.name for file in made.files))
-            publish(txn, lake.store.keyspace, lake.manifests, made, gone, made.flushed_at)
+            gone = ManifestEdit(tuple(file.name for file in manifest.files))
+            publish(txn, lake.store.keyspace, lake.manifests, manifest, gone, manifest.flushed_at)
             return True, False
 
         is_discarded, is_kept = run.transact(work)
@@ -144,6 +145,7 @@ class _Fill:
         while not self._run.transact(self._claim):
             self._run.sleep(LOOK_SECONDS)
         snapshot = self._lake.store.snapshot()
+        self._run.transact(lambda txn: self._protect(txn, snapshot.at))
         version = self._lake.version(snapshot, self._table.id)
         assert version is not None, "a table that a job is at work on is not dropped"
         enums = {enum.id: enum for enum in version.enums}
@@ -152,11 +154,16 @@ class _Fill:
         runs = self._project(version, layout, snapshot.at)
         live = self._merge(version, snapshot.at, runs).edit.live
         self._publish(began_with, live, snapshot.at)
+        self._run.transact(lambda txn: self._lake.protections.release_all(txn, self._run.job.id))
         self._lake.files.delete([run.name for run in runs])
         if layout.indexes[self._index].is_unique:
             self._settle(layout)
         rows = sum(written.file.rows for written in live)
         self._tell(1.0, f"{self._phases.engine}: {len(live)} files, {rows} entries")
+
+    def _protect(self, txn: Transaction, at: Timestamp) -> None:
+        """Keeps the rows as of B until they are read; what an earlier run has protected is not needed."""
+        self._lake.protections.exchange(txn, self._run.job.id, at, Targets((self._table.id,)))
 
     def _claim(self, txn: Transaction) -> bool:
         merges, mine = self._lake.merges, self._run.job.id
@@ -178,10 +185,12 @@ class _Fill:
         lake = self._lake
         primary = version.table.primary
         cut = bounds(lake.store, lake.bases.checked, version.table.id, primary, at).keys
-        scans = tasks(lake.place, version, at, cut, columns=columns_of(layout, self._index))
+        protected = lake.protections.reads(lake.store.snapshot(), self._run.job.id)
+        columns = columns_of(layout, self._index)
+        scans = tasks(lake.place, version, at, cut, columns=columns, protected=protected)
         projects = [ProjectTask(scan, self._index) for scan in scans]
-        made = self._phases.do(project_range, projects, READING, "reading")
-        return [run for each in made for run in each]
+        projected = self._phases.do(project_range, projects, READING, "reading")
+        return [run for each in projected for run in each]
 
     def _merge(self, version: "TableVersion", at: Timestamp, runs: "Sequence[SortedRun]") -> "MergedIndex":
         """The entries alone make the new base: they are complete as of the time of reading."""
@@ -196,6 +205,7 @@ class _Fill:
             self._lake.place,
             [request],
             lambda kernel, tasks: self._phases.do(kernel, tasks, MERGING, "merging"),
+            task_bytes=self._phases.task_bytes,
         )
         return merged
 
@@ -232,7 +242,7 @@ class _Fill:
         base = self._lake.bases.newer(self._head, None)
         snapshot = store.snapshot()
         span = store.keyspace.head_span(self._head)
-        for page in snapshot.revisions(span, since_at=base.flushed_at, limit=PAGE_KEYS):
+        for page in snapshot.stored(span, PAGE_KEYS, since_at=base.flushed_at):
             newest = {revision.key: revision.value for revision in page}
             there = {key: base.get(key, base.flushed_at) for key in newest}
             yield [

@@ -9,20 +9,20 @@ which task found a clash, and when.
 
 Invariant (first-stays): of rows with equal keys the first by file and line stays, for any splits.
 
-Walk: `bulk.importing.duplicate_keys` finds those of a range by `clashing`, and reads runs `without` refused
-rows; `bulk.importing.second_pass` calls `decided` for all of them.
+Walk: `bulk.importing.duplicate_keys` finds those of a range by `clashing`; `bulk.importing.second_pass` calls
+`decided` for all of them.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from tenure.base.errors import UniqueViolation
+from tenure.bulk.ingest.origins import origin_of
 from tenure.pipeline.merge_inputs import Clash, Origin
-from tenure.pipeline.runs import LINE, SOURCE, keys_of
+from tenure.pipeline.runs import keys_of
 from tenure.table.arrays import Rows
 from tenure.table.key_order import plain
 
@@ -37,22 +37,22 @@ class RefusedRow(NamedTuple):
 def decided(clashes: Iterable[Clash]) -> dict[Origin, RefusedRow]:
     """The rows that are refused."""
     of_row: dict[Origin, list[Clash]] = {}
-    taken: dict[tuple[tuple[int, int], bytes], Origin | None] = {}
+    winners: dict[tuple[tuple[int, int], bytes], Origin | None] = {}
     for clash in clashes:
         if clash.is_in_table:
-            taken[clash.of_index, clash.key] = None
+            winners[clash.of_index, clash.key] = None
         for origin in clash.origins:
             of_row.setdefault(origin, []).append(clash)
     refused: dict[Origin, RefusedRow] = {}
     for origin in sorted(of_row):
-        met = [each for each in of_row[origin] if (each.of_index, each.key) in taken]
+        met = [each for each in of_row[origin] if (each.of_index, each.key) in winners]
         if met:
             first = min(met, key=lambda each: each.of_index)
             refused[origin] = RefusedRow(
-                UniqueViolation.sqlstate, first.said, taken[first.of_index, first.key]
+                UniqueViolation.sqlstate, first.said, winners[first.of_index, first.key]
             )
         else:
-            taken.update({(each.of_index, each.key): origin for each in of_row[origin]})
+            winners.update({(each.of_index, each.key): origin for each in of_row[origin]})
     return refused
 
 
@@ -76,19 +76,3 @@ def clashing(added: Rows, live: Rows, rows_max: int) -> list[tuple[bytes, bool, 
         (key, bool(in_table[group[0]]), tuple(sorted(origin_of(added, place) for place in group)))
         for key, group in found.items()
     ]
-
-
-def origin_of(rows: Rows, place: int) -> Origin:
-    return rows.column(SOURCE)[place].as_py(), rows.column(LINE)[place].as_py()
-
-
-def without(rows: Rows, refused: Collection[Origin]) -> Rows:
-    """Rows that were not refused; few are, so lines are compared first."""
-    if not refused:
-        return rows
-    lines = rows.column(LINE).to_numpy()
-    is_met = np.isin(lines, np.fromiter({line for _, line in refused}, np.int64))
-    known, kept = set(refused), np.ones(len(rows), bool)
-    for place in np.flatnonzero(is_met).tolist():
-        kept[place] = origin_of(rows, place) not in known
-    return rows if kept.all() else rows.filter(pa.array(kept))

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import pyarrow.compute as pc
 
 from tenure.base.errors import UniqueViolation
-from tenure.bulk.importing.clashes import clashing, without
-from tenure.bulk.importing.names import read_refused, where
+from tenure.bulk.importing.clashes import clashing
+from tenure.bulk.ingest.origins import read_refused, where, without
 from tenure.pipeline.merge_inputs import Clash
 from tenure.pipeline.runs import LINE, SOURCE, keys_of
 from tenure.storage.files import Files
@@ -41,6 +41,10 @@ class ImportRules(NamedTuple):
     @property
     def at(self) -> None:
         return None
+
+    @property
+    def replaces(self) -> bool:
+        return False
 
     def admitted(self, lake: Files, rows: Rows) -> Rows:
         return without(rows, read_refused(lake, self.refused))

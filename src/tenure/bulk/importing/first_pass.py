@@ -10,7 +10,6 @@ from tenure.base.errors import LimitExceeded
 from tenure.bulk.importing.inputs import (
     InputFile,
     Split,
-    StatementFacts,
     UnpackedDump,
     groups,
     sources_of,
@@ -20,8 +19,10 @@ from tenure.bulk.importing.inputs import (
 )
 from tenure.bulk.importing.passes import READING, ImportTable, Pass
 from tenure.bulk.importing.records import TableInput
-from tenure.bulk.importing.references import references_of
-from tenure.bulk.importing.sorting import SortedSplits, SortTask, sort_split
+from tenure.bulk.importing.sorting import SortTask, sort_split
+from tenure.bulk.ingest.references import references_of
+from tenure.bulk.ingest.run_chunks import SortedSplits
+from tenure.bulk.ingest.statement_facts import StatementFacts
 from tenure.bulk.phases import Part, part_of
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.definitions import Table
@@ -33,7 +34,7 @@ SURVEY_SHARE = 0.1
 """The fractions of the job: where files can be cut."""
 
 NUMBERS_MAX = 1 << 43
-"""The most row ids of one import: see `importing.defaults`."""
+"""The most row ids of one import: see `ingest.defaults`."""
 
 
 class SurveyedInput(NamedTuple):
@@ -85,11 +86,11 @@ class FirstPass:
         referred = {
             key.target: targets.descriptor(snapshot, key.target) for key in version.table.foreign_keys
         }
-        known = {id: target for id, target in referred.items() if isinstance(target, Table)}
+        tables = {id: target for id, target in referred.items() if isinstance(target, Table)}
         called = {id for column in version.table.columns if column.default for id in column.default.sequences}
         sequences = [targets.descriptor(snapshot, id) for id in sorted(called)]
         kept = tuple(each for each in sequences if isinstance(each, SequenceDescriptor))
-        return ImportTable(input, version, layout, references_of(layout, known), kept)
+        return ImportTable(input, version, layout, references_of(layout, tables), kept)
 
     def _read(self, table: ImportTable, part: Part) -> list[SortedSplits]:
         start, end = part

@@ -9,13 +9,12 @@ Walk: `importing.first_pass` calls `sources_of` and `groups`; kernels open the f
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, tzinfo
 from functools import partial
 from typing import IO, NamedTuple
-from zoneinfo import ZoneInfo
 
 from tenure.base.errors import FileMissing, InputFailed, InvalidParameter, NoPermission
 from tenure.bulk.importing.records import COPY, CSV, INSERTS, NDJSON, ImportPayload, TableInput
+from tenure.bulk.ingest.statement_facts import zone_of
 from tenure.pipeline.reading import splits
 from tenure.pipeline.reading.tasks import (
     CopyText,
@@ -39,24 +38,10 @@ REJECTS_BEYOND = 8
 """A task reads on for so many bad rows beyond the tolerated ones: an error lists some."""
 
 
-def zone_of(name: str) -> tzinfo:
-    """The zone of a session: parsing times is quicker where it is UTC itself."""
-    return UTC if name in ("UTC", "GMT") else ZoneInfo(name)
-
-
 UNPACK_BYTES = 1 << 20
 
 PARQUET_ROWS_MAX = 1 << 32
 """The row limit of a few row groups, which have less than 2**31 each in the library."""
-
-
-class StatementFacts(NamedTuple):
-    """The values of the statement that defaults may use."""
-
-    user: str
-    database: str
-    now_micros: int
-    zone: str
 
 
 class InputFile(NamedTuple):
@@ -170,18 +155,18 @@ def splits_of(
     pieces = [
         splits.pieces([file], partial(_open, source))[0] for file, source in zip(files, sources, strict=True)
     ]
-    asked = [
+    surveyed = [
         SurveyTask(source.location, source.name, piece)
         for source, of_file in zip(sources, pieces, strict=True)
         for piece in of_file
     ]
-    answers = iter(survey(asked) if asked else [])
-    made = []
+    answers = iter(survey(surveyed) if surveyed else [])
+    cut = []
     for file, source, number, of_file in zip(files, sources, numbers, pieces, strict=True):
         surveys = [next(answers) for _ in of_file]
         for task in splits.read_tasks([file], [surveys]):
-            made.append(Split(source.location, source.name, source.shown, number, task))
-    return made
+            cut.append(Split(source.location, source.name, source.shown, number, task))
+    return cut
 
 
 def _whole(payload: ImportPayload, input: TableInput, layout: Layout, source: InputFile) -> ReadTask:

@@ -24,12 +24,16 @@ from typing import TYPE_CHECKING
 
 from tenure.base.errors import RetryError, TenureError, WrongState
 from tenure.base.settings import SPARK_MIN_ROWS
-from tenure.bulk.importing.existing_tables import ExistingTables
+from tenure.bulk.creator_rights import relation, rights_of_creator
 from tenure.bulk.importing.new_tables import NewTables
 from tenure.bulk.importing.records import KIND, ImportPayload, ImportProgress, Summary
+from tenure.bulk.ingest.existing_tables import ExistingTables
 from tenure.bulk.lakes import Lake
 from tenure.bulk.phases import Phases
-from tenure.bulk.sealing import sealed, unsealed
+from tenure.catalog.accounts.predefined_roles import READ_FILES, WRITE_FILES
+from tenure.catalog.accounts.privileges import IMPORT, INSERT
+from tenure.catalog.accounts.rights import require_files
+from tenure.catalog.accounts.sealing import sealed, unsealed
 from tenure.catalog.changes.publisher import Publisher
 from tenure.cluster.jobs.attempts import BLOCKED_ATTEMPTS_MAX
 from tenure.cluster.jobs.job_table import Job
@@ -84,6 +88,7 @@ def summary_of(data: bytes) -> Summary:
 def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> JobKind:
     def run(run: Run) -> None:
         if not run.progress.data:
+            _check_creator(lake, run)
             _Import(lake, publisher, locations, run).run()
 
     def revert(run: Run) -> None:
@@ -96,6 +101,20 @@ def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> JobKi
             _rejects_file(lake, locations, run).delete()
 
     return JobKind(run, revert, attempts_max=RUNS_MAX, blocked_attempts_max=BLOCKED_ATTEMPTS_MAX)
+
+
+def _check_creator(lake: Lake, run: Run) -> None:
+    payload = unpack(run.job.payload, ImportPayload)
+    rights = rights_of_creator(lake, run)
+    if payload.made:
+        rights.require_superuser("permission denied to IMPORT a dump")
+    require_files(rights, READ_FILES, "IMPORT from files")
+    if payload.rejects:
+        require_files(rights, WRITE_FILES, "write rejects to files")
+    for each in payload.tables:
+        if (table := relation(lake, each.table)) is not None:
+            rights.require(table, IMPORT)
+            rights.require_on_columns(table, INSERT, each.columns)
 
 
 def _targets(

@@ -5,11 +5,11 @@ Walk: `importing.job` makes a `Pass` for its run -> `FirstPass`, `SecondPass`.
 
 from typing import NamedTuple
 
-from tenure.bulk.importing.existing_tables import ExistingTables
 from tenure.bulk.importing.new_tables import NewTables
 from tenure.bulk.importing.records import INSERTS, ImportPayload, TableInput
 from tenure.bulk.importing.rejects import too_many
-from tenure.bulk.importing.sorting import SortedReference
+from tenure.bulk.ingest.existing_tables import ExistingTables
+from tenure.bulk.ingest.run_chunks import SortedReference
 from tenure.bulk.lakes import Lake, label
 from tenure.bulk.phases import Phases
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor

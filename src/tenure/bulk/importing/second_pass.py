@@ -10,20 +10,22 @@ Walk: `importing.job` -> `SecondPass.run` -> `pipeline.merge.merge` for the inde
 from collections.abc import Iterator, Mapping, Sequence
 
 from tenure.base.errors import ForeignKeyViolation
-from tenure.bulk.importing import references
+from tenure.base.timestamp import Timestamp
 from tenure.bulk.importing.clashes import RefusedRow, decided
 from tenure.bulk.importing.duplicate_keys import ImportRules
 from tenure.bulk.importing.first_pass import SurveyedInput
-from tenure.bulk.importing.names import write_names, write_refused
 from tenure.bulk.importing.passes import MERGING, REFERRING, ImportTable, Pass
-from tenure.bulk.importing.references import FindTask, MissingKey, ReferenceTask
 from tenure.bulk.importing.rejects import reject_of
-from tenure.bulk.importing.sorting import SortedReference, SortedSplits
+from tenure.bulk.ingest import references
+from tenure.bulk.ingest.origins import write_names, write_refused
+from tenure.bulk.ingest.references import FindTask, MissingKey, ReferenceTask
+from tenure.bulk.ingest.run_chunks import SortedReference, SortedSplits
 from tenure.bulk.phases import Part, part_of
 from tenure.kv.snapshot import Snapshot
 from tenure.pipeline.merge import MergedIndex, MergeRequest, merge
 from tenure.pipeline.merge_inputs import MergeInputs, Origin
 from tenure.pipeline.reading.tasks import Reject
+from tenure.retention.protections.protection_records import Targets, record_key
 from tenure.table.lake.manifests import Manifest, no_base
 
 
@@ -39,7 +41,7 @@ class SecondPass:
         """Of the rows that were refused for their keys."""
         self._refused = ""
         self._names = common.scratch("names.json")
-        """Files for tasks: see `importing.names`."""
+        """Files for tasks: see `ingest.origins`."""
         write_names(common.lake.files, self._names, input.files)
 
     def run(self, snapshot: Snapshot) -> list[MergedIndex]:
@@ -77,10 +79,11 @@ class SecondPass:
         if not any(result.rows for result in results):
             return []
         rules = ImportRules(self._names, self._refused, self._common.tolerated(table))
+        now = self._lake.store.snapshot()  # the claims keep the manifests, their history may be gone
         requests = [
             MergeRequest(
                 table.version,
-                self._manifest(snapshot, table.version.table.id, index),
+                self._manifest(now, table.version.table.id, index),
                 snapshot.at,
                 MergeInputs(tuple(run for result in results for run in result.indexes[index]), rules),
             )
@@ -91,6 +94,7 @@ class SecondPass:
             self._lake.place,
             requests,
             lambda kernel, tasks: self._common.phases.do(kernel, tasks, part, "merging"),
+            task_bytes=self._common.phases.task_bytes,
         )
 
     def _manifest(self, snapshot: Snapshot, table: int, index: int) -> Manifest:
@@ -101,9 +105,11 @@ class SecondPass:
     def _dangling(self) -> dict[Origin, RefusedRow]:
         """Rows with missing references, if some are tolerated."""
         bad: dict[Origin, RefusedRow] = {}
+        snapshot = self._lake.store.snapshot()
+        protection = self._protect(snapshot.at)
         for table, results, number in self._each():
             part = part_of(REFERRING, number, len(self._input.tables))
-            tasks = list(self._reference_tasks(table, results))
+            tasks = list(self._reference_tasks(snapshot, protection, table, results))
             if not tasks:
                 continue
             checked = self._common.phases.do(
@@ -116,11 +122,29 @@ class SecondPass:
                     bad |= self._referring(table, results, reference, missing)
         return bad
 
+    def _protect(self, at: Timestamp) -> bytes:
+        """Keeps the indexes that are referred to as of a time, until the job has ended; the record's key.
+
+        By spans: a table of the import may refer to one that is offline, too.
+        """
+        lake = self._lake
+        keyspace, job = lake.store.keyspace, self._common.run.job.id
+        references = [each for table in self._input.tables for each in table.references]
+        if not references:
+            return b""
+        indexes = sorted({(each.target.id, each.target_index) for each in references})
+        targets = Targets(spans=tuple(keyspace.index_span(*each) for each in indexes))
+        id = self._common.run.transact(lambda txn: lake.protections.exchange(txn, job, at, targets))
+        return record_key(keyspace, id)
+
     def _reference_tasks(
-        self, table: ImportTable, results: Sequence[SortedSplits]
+        self,
+        snapshot: Snapshot,
+        protection: bytes,
+        table: ImportTable,
+        results: Sequence[SortedSplits],
     ) -> Iterator[ReferenceTask]:
         """As of now: no row that existed when the table went offline can have been deleted."""
-        snapshot = self._lake.store.snapshot()
         for reference in table.references:
             target, index = reference.target.id, reference.target_index
             runs = [run for result in results for run in result.references[reference.constraint.id]]
@@ -134,7 +158,7 @@ class SecondPass:
             manifest = self._manifest(snapshot, target, index)
             yield from references.tasks_of(
                 *(self._lake.place, table.version, reference, manifest, snapshot.at, runs, own),
-                *(self._names, self._refused, self._common.tolerated(table)),
+                *(self._names, self._refused, self._common.tolerated(table), protection),
             )
 
     def _referring(

@@ -2,7 +2,8 @@
 
 They are in the store, in a table that no SQL reads: a user who can read the store's files has them too.
 
-Walk: `catalog.accounts.users` has one for logins, `bulk.sealing` one for credentials in jobs' records.
+Walk: `catalog.accounts.users` has one for logins, `catalog.accounts.sealing` one for credentials in jobs'
+records.
 """
 
 from tenure.kv.keys import CLUSTER_SECRETS, Keyspace

@@ -6,7 +6,7 @@
 The database and its `public` are dropped; the database may have no other schema. The objects and their
 references to each other stay: they are by id.
 
-Walk: a statement calls `convert_to_schema`, and moves the database's zone to the schema.
+Walk: `sql.statements.ddl.conversion` calls `convert_to_schema` for each database, and keeps ttl and rights.
 """
 
 from collections.abc import Iterable
@@ -19,10 +19,10 @@ from tenure.catalog.changes.table_changes import CatalogBelow, descriptor_of
 from tenure.catalog.descriptors.definitions import (
     PUBLIC_SCHEMA,
     Contained,
-    Grant,
     Schema,
     Sequence,
     is_dropped,
+    replace,
 )
 from tenure.catalog.descriptors.drafts import Draft
 
@@ -36,7 +36,6 @@ def convert_to_schema(
     schema: int,
     schemas: Iterable[int],
     contents: Iterable[int],
-    privileges: tuple[Grant, ...] = (),
 ) -> Schema:
     """Makes a schema, with the given id, of a database; `contents` are the objects in it according to the
     store.
@@ -50,16 +49,11 @@ def convert_to_schema(
     ]
     if any(each.name != PUBLIC_SCHEMA for each in own):
         raise WrongState(
-            f'cannot convert database "{database.name}" into schema: it has schemas other than "public"'
+            f'cannot convert database "{database.name}" into schema: it has schemas other than "public"',
+            hint="Drop them, or move their objects to public with ALTER ... SET SCHEMA.",
         )
-    made = create_schema(
-        draft,
-        catalog,
-        id=schema,
-        database=parent,
-        name=database.name,
-        owner=database.owner,
-        privileges=privileges,
+    created = create_schema(
+        draft, catalog, id=schema, database=parent, name=database.name, owner=database.owner
     )
     places = {each.id for each in own}
     for each in sorted({*contents, *draft.declared}):
@@ -69,4 +63,7 @@ def convert_to_schema(
         if isinstance(found, Contained) and found.schema in places and not (is_dropped(found) or comes_along):
             set_schema(draft, catalog, each, schema)
     drop_database(draft, catalog, id, places, ())
-    return made
+    if id in draft.declared:
+        dropped = draft.declared[id]
+        draft.declare(replace(dropped, converted_to=schema), made_from=dropped.version)
+    return created

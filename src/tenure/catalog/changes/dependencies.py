@@ -27,6 +27,7 @@ from tenure.catalog.changes.table_changes import (
     owned_sequences,
     referring_to,
     table_of,
+    users_of,
     views_of,
 )
 from tenure.catalog.changes.table_parts import staying
@@ -45,7 +46,7 @@ from tenure.catalog.descriptors.drafts import Draft
 COLUMN, DEFAULT, CONSTRAINT = "column", "default", "constraint"
 
 
-class Thing(NamedTuple):
+class CatalogObject(NamedTuple):
     """A descriptor, or a part of a table."""
 
     id: int
@@ -54,8 +55,8 @@ class Thing(NamedTuple):
 
 
 class DroppedObject(NamedTuple):
-    thing: Thing
-    because: Thing
+    target: CatalogObject
+    because: CatalogObject
     """The object that it depends on."""
     is_owned: bool
 
@@ -65,7 +66,7 @@ Contents = Mapping[int, Sequence[AnyDescriptor]]
 
 
 def closure(
-    draft: Draft, catalog: CatalogBelow, roots: Sequence[Thing], contents: Contents | None = None
+    draft: Draft, catalog: CatalogBelow, roots: Sequence[CatalogObject], contents: Contents | None = None
 ) -> list[DroppedObject]:
     """All objects that are dropped with the roots, without the roots, in the order of the drop."""
     reach = _Reach(draft, catalog, roots, contents or {})
@@ -76,79 +77,81 @@ def closure(
 
 class _Reach:
     def __init__(
-        self, draft: Draft, catalog: CatalogBelow, roots: Sequence[Thing], contents: Contents
+        self, draft: Draft, catalog: CatalogBelow, roots: Sequence[CatalogObject], contents: Contents
     ) -> None:
         self._draft = draft
-        self._known = catalog
+        self._catalog = catalog
         self._contents = contents
         self._inside = {each.id for inside in contents.values() for each in inside}
         self._seen = set(roots)
         self.going: list[DroppedObject] = []
 
-    def follow(self, thing: Thing) -> None:
-        found = [*self._dependents(thing)]
+    def follow(self, target: CatalogObject) -> None:
+        found = [*self._dependents(target)]
         for each in sorted(found, key=_order):
-            if not self._is_going(each.thing):
-                self._seen.add(each.thing)
-                self.follow(each.thing)
+            if not self._is_going(each.target):
+                self._seen.add(each.target)
+                self.follow(each.target)
                 self.going.append(each)
 
-    def _is_going(self, thing: Thing) -> bool:
+    def _is_going(self, target: CatalogObject) -> bool:
         """Whether it is dropped by itself, or as a part of a dropped object."""
-        if thing.part and (thing.id in self._inside or Thing(thing.id) in self._seen):
+        if target.part and (target.id in self._inside or CatalogObject(target.id) in self._seen):
             return True
-        return thing in self._seen or (thing.part == DEFAULT and thing._replace(part=COLUMN) in self._seen)
+        return target in self._seen or (target.part == DEFAULT and target._replace(part=COLUMN) in self._seen)
 
-    def _dependents(self, thing: Thing) -> Iterator[DroppedObject]:
-        if thing.part == COLUMN:
-            yield from self._of_column(thing)
-        elif not thing.part:
-            yield from self._of_descriptor(thing)
+    def _dependents(self, target: CatalogObject) -> Iterator[DroppedObject]:
+        if target.part == COLUMN:
+            yield from self._of_column(target)
+        elif not target.part:
+            yield from self._of_descriptor(target)
 
-    def _of_descriptor(self, thing: Thing) -> Iterator[DroppedObject]:
-        descriptor = descriptor_of(self._draft, self._known, thing.id)
-        for each in self._contents.get(thing.id, ()):
-            yield DroppedObject(Thing(each.id), thing, _goes_untold(each))
-        for view in views_of(self._draft, self._known, thing.id):
-            yield DroppedObject(Thing(view.id), thing, False)
+    def _of_descriptor(self, target: CatalogObject) -> Iterator[DroppedObject]:
+        descriptor = descriptor_of(self._draft, self._catalog, target.id)
+        for each in self._contents.get(target.id, ()):
+            yield DroppedObject(CatalogObject(each.id), target, _goes_untold(each))
+        for view in views_of(self._draft, self._catalog, target.id):
+            yield DroppedObject(CatalogObject(view.id), target, False)
         match descriptor:
             case Table():
-                for referring in referring_to(self._draft, self._known, descriptor):
-                    yield DroppedObject(Thing(referring.table, CONSTRAINT, referring.key.id), thing, False)
-                for sequence in owned_sequences(self._draft, self._known, descriptor):
-                    yield DroppedObject(Thing(sequence.id), thing, True)
+                for referring in referring_to(self._draft, self._catalog, descriptor):
+                    yield DroppedObject(
+                        CatalogObject(referring.table, CONSTRAINT, referring.key.id), target, False
+                    )
+                for sequence in owned_sequences(self._draft, self._catalog, descriptor):
+                    yield DroppedObject(CatalogObject(sequence.id), target, True)
             case EnumType():
-                for table in self._tables(descriptor.referents):
+                for table in self._tables(users_of(self._draft, self._catalog, target.id)):
                     for column in staying(table.columns):
-                        if column.type.enum == thing.id:
-                            yield DroppedObject(Thing(table.id, COLUMN, column.id), thing, False)
+                        if column.type.enum == target.id:
+                            yield DroppedObject(CatalogObject(table.id, COLUMN, column.id), target, False)
             case SequenceDescriptor():
                 for table in self._tables(descriptor.dependents):
                     for column in staying(table.columns):
-                        if column.default is not None and thing.id in column.default.sequences:
-                            yield DroppedObject(Thing(table.id, DEFAULT, column.id), thing, False)
+                        if column.default is not None and target.id in column.default.sequences:
+                            yield DroppedObject(CatalogObject(table.id, DEFAULT, column.id), target, False)
 
-    def _of_column(self, thing: Thing) -> Iterator[DroppedObject]:
-        table = table_of(self._draft, self._known, thing.id)
-        for view in views_of(self._draft, self._known, table.id, thing.element):
-            yield DroppedObject(Thing(view.id), thing, False)
-        for each in referring_to(self._draft, self._known, table):
-            if thing.element in each.key.target_columns:
-                yield DroppedObject(Thing(each.table, CONSTRAINT, each.key.id), thing, False)
-        for column in generated_from(table, thing.element):
-            yield DroppedObject(Thing(table.id, COLUMN, column.id), thing, False)
-        for sequence in owned_sequences(self._draft, self._known, table, thing.element):
-            yield DroppedObject(Thing(sequence.id), thing, True)
+    def _of_column(self, target: CatalogObject) -> Iterator[DroppedObject]:
+        table = table_of(self._draft, self._catalog, target.id)
+        for view in views_of(self._draft, self._catalog, table.id, target.element):
+            yield DroppedObject(CatalogObject(view.id), target, False)
+        for each in referring_to(self._draft, self._catalog, table):
+            if target.element in each.key.target_columns:
+                yield DroppedObject(CatalogObject(each.table, CONSTRAINT, each.key.id), target, False)
+        for column in generated_from(table, target.element):
+            yield DroppedObject(CatalogObject(table.id, COLUMN, column.id), target, False)
+        for sequence in owned_sequences(self._draft, self._catalog, table, target.element):
+            yield DroppedObject(CatalogObject(sequence.id), target, True)
 
     def _tables(self, ids: Collection[int]) -> Iterator[Table]:
         for id in ids:
-            table = descriptor_of(self._draft, self._known, id)
+            table = descriptor_of(self._draft, self._catalog, id)
             if isinstance(table, Table) and not is_dropped(table):
                 yield table
 
 
 def _order(going: DroppedObject) -> tuple[int, str, int]:
-    id, part, element = going.thing
+    id, part, element = going.target
     return -id, part, element if part == COLUMN else -element
 
 
@@ -182,28 +185,30 @@ def lines(
 ) -> list[str]:
     """The dependent objects as PostgreSQL lists them: nearest first."""
     return [
-        f"{name_of(draft, catalog, each.thing, qualifies=qualifies)} depends on "
+        f"{name_of(draft, catalog, each.target, qualifies=qualifies)} depends on "
         f"{name_of(draft, catalog, each.because, qualifies=qualifies)}"
         for each in reversed(going)
         if not each.is_owned
     ]
 
 
-def name_of(draft: Draft, catalog: CatalogBelow, thing: Thing, *, qualifies: Qualifies = never) -> str:
-    descriptor = descriptor_of(draft, catalog, thing.id)
-    assert descriptor is not None, f"there is no descriptor {thing.id}"
+def name_of(
+    draft: Draft, catalog: CatalogBelow, target: CatalogObject, *, qualifies: Qualifies = never
+) -> str:
+    descriptor = descriptor_of(draft, catalog, target.id)
+    assert descriptor is not None, f"there is no descriptor {target.id}"
     schema = None
     if isinstance(descriptor, Contained) and qualifies(descriptor):
         schema = descriptor_of(draft, catalog, descriptor.schema)
     whole = title(descriptor, schema)
-    if not thing.part:
+    if not target.part:
         return whole
     assert isinstance(descriptor, Table), "only a table has parts"
-    if thing.part == CONSTRAINT:
-        key = next(each for each in descriptor.foreign_keys if each.id == thing.element)
+    if target.part == CONSTRAINT:
+        key = next(each for each in descriptor.foreign_keys if each.id == target.element)
         return f"constraint {key.name} on {whole}"
-    column = f"column {descriptor.column(thing.element).name} of {whole}"
-    return f"default value for {column}" if thing.part == DEFAULT else column
+    column = f"column {descriptor.column(target.element).name} of {whole}"
+    return f"default value for {column}" if target.part == DEFAULT else column
 
 
 def title(descriptor: AnyDescriptor, schema: AnyDescriptor | None = None) -> str:

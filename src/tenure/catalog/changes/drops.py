@@ -24,9 +24,9 @@ from tenure.catalog.changes.dependencies import (
     COLUMN,
     CONSTRAINT,
     DEFAULT,
+    CatalogObject,
     Contents,
     Qualifies,
-    Thing,
     always,
     closure,
     lines,
@@ -79,7 +79,7 @@ def drop_objects(
     """Drops tables, views, sequences and types together."""
     for id in ids:
         _require_not_identity(draft, catalog, id)
-    roots = [Thing(id) for id in dict.fromkeys(ids)]
+    roots = [CatalogObject(id) for id in dict.fromkeys(ids)]
     _drop(draft, catalog, roots, is_cascade=is_cascade, qualifies=qualifies)
 
 
@@ -94,7 +94,9 @@ def drop_column(
 ) -> None:
     """Drops a column, with the sequences that it owns and the table's own elements that use it."""
     column = settled_column_of(table_of(draft, catalog, table), name)
-    _drop(draft, catalog, [Thing(table, COLUMN, column.id)], is_cascade=is_cascade, qualifies=qualifies)
+    _drop(
+        draft, catalog, [CatalogObject(table, COLUMN, column.id)], is_cascade=is_cascade, qualifies=qualifies
+    )
 
 
 def drop_identity(draft: Draft, catalog: CatalogBelow, table: int, name: str) -> None:
@@ -115,14 +117,8 @@ def drop_schemas(
 ) -> None:
     """Drops schemas together; `contents` are their objects in the store."""
     within = inside(draft, catalog, ids, contents)
-    roots = [Thing(id) for id in dict.fromkeys(ids)]
+    roots = [CatalogObject(id) for id in dict.fromkeys(ids)]
     _drop(draft, catalog, roots, within, is_cascade=is_cascade, qualifies=qualifies)
-
-
-def drop_schema(
-    draft: Draft, catalog: CatalogBelow, id: int, contents: Iterable[int], *, is_cascade: bool = False
-) -> None:
-    drop_schemas(draft, catalog, [id], contents, is_cascade=is_cascade)
 
 
 def drop_database(
@@ -137,14 +133,18 @@ def drop_database(
     """Drops a database; an empty schema `public` does not block it."""
     parents = [*_schemas(draft, catalog, id, schemas)]
     within = {id: parents, **inside(draft, catalog, [each.id for each in parents], contents)}
-    _drop(draft, catalog, [Thing(id)], within, is_cascade=is_cascade, qualifies=always)
+    _drop(draft, catalog, [CatalogObject(id)], within, is_cascade=is_cascade, qualifies=always)
 
 
 # ── dependent objects ───────────────────────────────────────────────────────────────────────────
 
 
 def _refusal(
-    draft: Draft, catalog: CatalogBelow, roots: Sequence[Thing], found: list[str], qualifies: Qualifies
+    draft: Draft,
+    catalog: CatalogBelow,
+    roots: Sequence[CatalogObject],
+    found: list[str],
+    qualifies: Qualifies,
 ) -> DependentObjects:
     first = name_of(draft, catalog, roots[0], qualifies=qualifies)
     what, them = (first, "it") if len(roots) == 1 else (MANY, "them")
@@ -190,7 +190,7 @@ def _schemas(draft: Draft, catalog: CatalogBelow, database: int, schemas: Iterab
 def _drop(
     draft: Draft,
     catalog: CatalogBelow,
-    roots: Sequence[Thing],
+    roots: Sequence[CatalogObject],
     contents: Contents | None = None,
     *,
     is_cascade: bool,
@@ -202,14 +202,20 @@ def _drop(
         found = lines(draft, catalog, going, qualifies=qualifies)
         if found:
             raise _refusal(draft, catalog, roots, found, qualifies)
-    things = [*(each.thing for each in going), *roots]
-    wholes = [each.id for each in things if not each.part]
-    for thing in things:
-        if thing.part:
-            _drop_part(draft, catalog, thing)
+    objects = [*(each.target for each in going), *roots]
+    wholes = [each.id for each in objects if not each.part]
+    last: list[int] = []
+    for target in objects:
+        if target.part:
+            _drop_part(draft, catalog, target)
+            continue
+        descriptor = _existing(draft, catalog, target.id)
+        _free(draft, catalog, descriptor, set(wholes))
+        if isinstance(descriptor, View):
+            draft.drop(descriptor)  # before the parts that it reads: what it uses may not list it
         else:
-            _free(draft, catalog, _existing(draft, catalog, thing.id), set(wholes))
-    for id in wholes:
+            last.append(target.id)
+    for id in last:
         _drop_whole(draft, catalog, _existing(draft, catalog, id))
 
 
@@ -221,15 +227,15 @@ def _drop_whole(draft: Draft, catalog: CatalogBelow, descriptor: AnyDescriptor) 
         draft.touch(database)
 
 
-def _drop_part(draft: Draft, catalog: CatalogBelow, thing: Thing) -> None:
-    table = table_of(draft, catalog, thing.id)
-    if thing.part == CONSTRAINT:
-        alter(draft, catalog, table.id, DropKey(thing.element))
+def _drop_part(draft: Draft, catalog: CatalogBelow, target: CatalogObject) -> None:
+    table = table_of(draft, catalog, target.id)
+    if target.part == CONSTRAINT:
+        alter(draft, catalog, table.id, DropKey(target.element))
         return
-    column = next((each for each in staying(table.columns) if each.id == thing.element), None)
+    column = next((each for each in staying(table.columns) if each.id == target.element), None)
     if column is None:
         return  # dropped with another
-    if thing.part == DEFAULT:
+    if target.part == DEFAULT:
         alter(draft, catalog, table.id, DropDefault(column.name))
     else:
         referring = referring_to(draft, catalog, table)

@@ -1,8 +1,7 @@
 """Free names: whether an object can have a name key, and the reason if not.
 
-A name that is draining belongs to its former owner until the leases that resolve it are gone. A name that a
-transaction itself gives up it may reuse: if no other node uses the former object, all of it is one commit;
-else the commit is refused (55006).
+A name that is draining belongs to its former owner until the leases that resolve it are gone (55006). A name
+that a transaction itself gives up it may give to another object: its commit does both.
 
 Walk: `object_changes`, `sequence_changes`, `view_changes` and `undrops` call `require_free` before they
 assign a name.
@@ -47,11 +46,11 @@ def require_free(draft: Draft, catalog: CatalogBelow, descriptor: AnyDescriptor)
     if holder is not None and holder.id == descriptor.id:
         return  # its own former name
     if holder is not None and holder.id in draft.declared and place in holder.draining:
-        return  # given up by this very transaction: its commit decides whether the name is free by then
+        return  # given up by this very transaction
     if holder is None or is_dropped(holder) or place_of(holder) != place:
         raise ObjectInUse(
             f'the name "{place.name}" is still in use by what had it before',
-            hint="It is free once all nodes know that it was given up; see SHOW BLOCKERS.",
+            hint="Try again when no node uses the former object any more; SHOW BLOCKERS names those that do.",
         )
     raise _duplicate(holder)
 

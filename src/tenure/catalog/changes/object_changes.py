@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from tenure.base.errors import NotSupported
 from tenure.base.timestamp import ZERO_AT
+from tenure.catalog.accounts.public_schemas import privileges_of_public
 from tenure.catalog.changes.free_names import database_of, require_free, schema_of
 from tenure.catalog.changes.index_changes import key_parts
 from tenure.catalog.changes.table_changes import (
@@ -49,6 +50,7 @@ from tenure.catalog.descriptors.definitions import (
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.drafts import Draft
 from tenure.catalog.descriptors.enum_members import added, enum_members, renamed
+from tenure.catalog.descriptors.role_records import key_of
 
 FIRST = 1
 """The version of a new descriptor, and the id of a new table's primary index."""
@@ -74,6 +76,8 @@ def create_database(
     draft.create(
         Schema(schema, FIRST, ZERO_AT, PUBLIC_SCHEMA, owner, DescriptorState.PUBLIC, (), (), database=id)
     )
+    public = privileges_of_public(schema)
+    draft.set_record(key_of(public), public, former=None)
     return database
 
 

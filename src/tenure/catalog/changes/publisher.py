@@ -28,7 +28,7 @@ from tenure.catalog.descriptors.definitions import (
 from tenure.catalog.descriptors.drafts import Draft
 from tenure.catalog.descriptors.name_entries import map_entries, move_names
 from tenure.catalog.leases.lease_waits import LeaseWaiter, LeaseWaits
-from tenure.catalog.leases.wait_records import Awaited
+from tenure.catalog.leases.wait_records import AwaitedDescriptor
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
@@ -58,11 +58,11 @@ class Publisher:
     def settle(self, ids: Iterable[int], waiter: LeaseWaiter, *, timeout: float | None = None) -> Settled:
         """Waits until each of these is leased in one version only."""
         stored = self._stored(self._store.snapshot(), ids)
-        awaited = [Awaited(each.id, each.modified_at, each.version) for each in stored]
+        awaited = [AwaitedDescriptor(each.id, each.modified_at, each.version) for each in stored]
         self._waits.await_gone(awaited, waiter, timeout=timeout)
         return _settled(stored)
 
-    def await_gone(self, awaited: Sequence[Awaited], waiter: LeaseWaiter) -> None:
+    def await_gone(self, awaited: Sequence[AwaitedDescriptor], waiter: LeaseWaiter) -> None:
         self._waits.await_gone(awaited, waiter)
 
     def _stored(self, source: Transaction | Snapshot, ids: Iterable[int]) -> list[AnyDescriptor]:
@@ -83,8 +83,11 @@ class Publisher:
         """Writes the next versions; each descriptor's `version` is the one it was made from."""
         formers = {each.id: self._catalog.get(txn, each.id) for each in descriptors}
         for descriptor in descriptors:
-            self._check(formers[descriptor.id], descriptor, settled)
+            former = formers[descriptor.id]
+            self._check(former, descriptor, settled)
             self._catalog.put(txn, next_version(descriptor))
+            self._catalog.roles.move_owner(txn, former, descriptor)
+            self._catalog.roles.forget_columns(txn, former, descriptor)
         moves = [(formers[descriptor.id], descriptor) for descriptor in descriptors]
         databases = move_names(txn, self._catalog, moves)
         for id in sorted(databases - {descriptor.id for descriptor in descriptors}):

@@ -70,6 +70,7 @@ from tenure.catalog.changes.table_parts import (
     since_committed,
     staying,
 )
+from tenure.catalog.descriptors import temporary_objects
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
     DescriptorState,
@@ -85,6 +86,7 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.drafts import Draft
 from tenure.catalog.descriptors.elements import finished
+from tenure.catalog.descriptors.temporary_objects import TemporaryObjects
 
 __all__ = [
     "AddCheck",
@@ -133,6 +135,7 @@ __all__ = [
     "set_dependent",
     "table_of",
     "target_key",
+    "users_of",
     "views_of",
 ]
 
@@ -140,11 +143,14 @@ ROW_ID = "rowid"
 
 
 class CatalogBelow(Protocol):
-    """The catalog below a draft, as its transaction sees it; a `Use` is one."""
+    """The catalog below a draft, as its transaction sees it; a `CatalogUse` is one."""
 
     def descriptor(self, id: int) -> AnyDescriptor | None: ...
 
     def id_at(self, place: NameKey) -> int | None: ...
+
+    @property
+    def temporary(self) -> TemporaryObjects | None: ...
 
 
 class SetOwner(TableChange, frozen=True):
@@ -268,21 +274,26 @@ def sequences_of(table: Table) -> Iterator[int]:
         yield from () if column.default is None else column.default.sequences
 
 
+def users_of(draft: Draft, catalog: CatalogBelow, id: int) -> list[int]:
+    """The objects that a table, view, type or sequence lists as its users, and temporary ones."""
+    used = descriptor_of(draft, catalog, id)
+    match used:
+        case Table() | View() | Sequence():
+            listed = used.dependents
+        case EnumType():
+            listed = used.referents
+        case _:
+            return []
+    return [*dict.fromkeys((*listed, *temporary_objects.users_of(catalog.temporary, draft, id)))]
+
+
 def views_of(draft: Draft, catalog: CatalogBelow, id: int, column: int = 0) -> list[View]:
     """The views that read a table, view, type or sequence, or one column of it, after all declared
     changes.
     """
-    used = descriptor_of(draft, catalog, id)
-    match used:
-        case Table() | View() | Sequence():
-            users = used.dependents
-        case EnumType():
-            users = used.referents
-        case _:
-            return []
     return [
         view
-        for user in users
+        for user in users_of(draft, catalog, id)
         if isinstance(view := descriptor_of(draft, catalog, user), View)
         and not is_dropped(view)
         and any(each.id == id and (not column or column in each.columns) for each in view.depends)
@@ -340,7 +351,10 @@ def _finished(table: Table) -> Table:
 
 
 def set_dependent(draft: Draft, catalog: CatalogBelow, id: int, user: int, *, is_used: bool) -> None:
-    """Adds a user to the used descriptor, or removes it; a dropped descriptor needs no update."""
+    """Adds a user to the used descriptor, or removes it; a dropped descriptor needs no update.
+
+    A permanent one does not list temporary users: see `temporary_objects.users_of`.
+    """
     used = descriptor_of(draft, catalog, id)
     match used:
         case EnumType():
@@ -349,7 +363,7 @@ def set_dependent(draft: Draft, catalog: CatalogBelow, id: int, user: int, *, is
             users = used.dependents
         case _:
             return
-    if (user in users) == is_used or is_dropped(used):
+    if (user in users) == is_used or is_dropped(used) or _is_unlisted(draft, catalog, used, user):
         return
     others = tuple(each for each in users if each != user)
     users = (*others, user) if is_used else others
@@ -357,3 +371,10 @@ def set_dependent(draft: Draft, catalog: CatalogBelow, id: int, user: int, *, is
         replace(used, referents=users) if isinstance(used, EnumType) else replace(used, dependents=users)
     )
     draft.declare(changed, made_from=used.version)
+
+
+def _is_unlisted(draft: Draft, catalog: CatalogBelow, used: AnyDescriptor, user: int) -> bool:
+    temporary, found = catalog.temporary, descriptor_of(draft, catalog, user)
+    if temporary is None or found is None or temporary.has(used) or not temporary.has(found):
+        return False
+    return isinstance(found, View) or isinstance(used, EnumType)

@@ -151,10 +151,10 @@ def since_committed(committed: Table, declared: Table) -> Table:
 
 
 def _plainly_new(committed: tuple[C, ...], declared: tuple[C, ...]) -> tuple[C, ...]:
-    known = {each.id for each in committed}
-    kept = (each for each in declared if each.id in known or each.goal is Goal.PUBLIC or _is_loosening(each))
+    ids = {each.id for each in committed}
+    kept = (each for each in declared if each.id in ids or each.goal is Goal.PUBLIC or _is_loosening(each))
     return tuple(
-        replace(each, is_validated=True) if each.id not in known and is_validating(each) else each
+        replace(each, is_validated=True) if each.id not in ids and is_validating(each) else each
         for each in kept
     )
 

@@ -3,15 +3,17 @@
     database ─► schema ─► type ─► sequence ─► table ─► view      what is used is back before its users
 
 A dropped descriptor is unchanged, but without references to and from others. When it is restored, it is
-registered again with the objects that it uses, and with users that are restored too. These are lost:
+registered again with the objects that it uses, and with users that are restored too. What is restored
+together was dropped by one transaction: nobody has written to any of it since, so the foreign keys between
+its tables still hold and are restored as well. These are lost:
 
-    foreign keys, both ways    were not enforced meanwhile; they can be added again
-    a default                  if the sequence that it calls is gone
+    foreign keys from and to others   were not enforced meanwhile; they can be added again
+    a default                         if the sequence that it calls is gone
 
-Walk: a statement finds dropped descriptors in the store, and calls `undrop` with all that are to be restored.
+Walk: `sql.statements.ddl.undropping` finds dropped descriptors, and calls `undrop` with all that come back.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tenure.base.errors import NotSupported, ObjectInUse, UndefinedObject
 from tenure.catalog.changes.free_names import database_of, require_free, schema_of
@@ -42,23 +44,37 @@ _KINDS = (Database, Schema, EnumType, SequenceDescriptor, Table, View)
 """In the order in which they are restored."""
 
 
-def undrop(draft: Draft, catalog: CatalogBelow, ids: Sequence[int]) -> None:
-    """Restores dropped descriptors together; a table comes with the sequences that its columns own."""
+def owner(descriptor: AnyDescriptor) -> str:
+    return descriptor.owner
+
+
+def undrop(
+    draft: Draft, catalog: CatalogBelow, ids: Sequence[int], owner_of: Callable[[AnyDescriptor], str] = owner
+) -> None:
+    """Restores dropped descriptors together; a table comes with the sequences that its columns own.
+
+    `owner_of`: who owns each from now on, as roles may have been renamed since.
+    """
     found = {id: _dropped(draft, catalog, id) for id in ids}
     for table in [each for each in found.values() if isinstance(each, Table)]:
         found |= {id: _dropped(draft, catalog, id) for id in table.sequences}
     for each in sorted(found.values(), key=lambda each: (_KINDS.index(type(each)), each.id)):
-        _bring_back(draft, catalog, each, {*found})
+        _bring_back(draft, catalog, replace(each, owner=owner_of(each)), {*found})
 
 
 def _dropped(draft: Draft, catalog: CatalogBelow, id: int) -> AnyDescriptor:
     descriptor = descriptor_of(draft, catalog, id)
     if descriptor is None or not is_dropped(descriptor):
         raise UndefinedObject(f"there is no dropped descriptor {id}")
+    if descriptor.state is DescriptorState.COLLECTED:
+        raise UndefinedObject(
+            f'"{descriptor.name}" cannot be brought back: its data is being removed',
+            hint="A dropped object can be brought back as long as gc.ttlseconds keeps its history.",
+        )
     if descriptor.draining:
         raise ObjectInUse(
             f'"{descriptor.name}" is still being dropped',
-            hint="Try again when all nodes know that it was; see SHOW BLOCKERS.",
+            hint="Try again when all nodes know that it was; SHOW BLOCKERS names those that still use it.",
         )
     return descriptor
 
@@ -97,14 +113,14 @@ def _unused(
             _require_all(draft, catalog, former, [each.id for each in former.depends])
             return replace(former, dependents=())
         case Table():
-            return _table(draft, catalog, former)
+            return _table(draft, catalog, former, together)
 
 
-def _table(draft: Draft, catalog: CatalogBelow, former: Table) -> Table:
+def _table(draft: Draft, catalog: CatalogBelow, former: Table, together: set[int]) -> Table:
     if unfinished(former):
         raise NotSupported(f'"{former.name}" was dropped while it was being changed')
     _require_all(draft, catalog, former, enums_of(former))
-    keys = tuple(each for each in former.foreign_keys if each.target == former.id)
+    keys = tuple(each for each in former.foreign_keys if each.target in together)
     columns = tuple(
         replace(each, default=None, identity="") if _calls_the_gone(draft, catalog, each.default) else each
         for each in former.columns
@@ -113,7 +129,7 @@ def _table(draft: Draft, catalog: CatalogBelow, former: Table) -> Table:
         former,
         columns=columns,
         foreign_keys=keys,
-        inbound=tuple(each for each in former.inbound if each.table == former.id),
+        inbound=tuple(each for each in former.inbound if each.table in together),
         dependents=(),
         job=0,
     )

@@ -3,9 +3,10 @@
     descriptor   id -> the newest version
     name         (database, schema, name) -> id
     map entry    (database, schema's name) -> id and state, part of the database's value
+    roles        roles, memberships and privileges: `catalog.descriptors.role_records`
 
-The three lie side by side, so that one span is the whole catalog: a lease represents it as of one
-timestamp, and a watch or an incremental diff of it finds descriptors and names alike.
+Two spans are the whole catalog: a lease represents them as of one timestamp, and a watch or an incremental
+diff of them finds descriptors, names and privileges alike.
 
 Every descriptor is validated when it is read and written; an invalid one is CorruptData when it is read, and
 a bug of ours when it is about to be written.
@@ -27,6 +28,7 @@ from tenure.catalog.descriptors.definitions import (
     NameKey,
     SchemaEntry,
 )
+from tenure.catalog.descriptors.role_records import LeasedRecord, RoleRecords
 from tenure.catalog.descriptors.validation import problems
 from tenure.kv.encoding import decode
 from tenure.kv.keys import DESCRIPTOR_IDS, DESCRIPTORS, NAMES, SCHEMA_MAPS, Keyspace, Span
@@ -69,9 +71,12 @@ class Catalog:
                 (SCHEMA_MAPS, self._entries),
             )
         }
+        self.roles = RoleRecords(keyspace)
         self._judged: dict[bytes, AnyDescriptor] = {}
         self.descriptors_head = keyspace.head(DESCRIPTORS)
         self.span = Span(keyspace.table_span(DESCRIPTORS).lo, keyspace.table_span(SCHEMA_MAPS).hi)
+        """Descriptors, names and maps."""
+        self.spans = (self.span, self.roles.span)
         """All of the catalog."""
 
     # ── descriptors ────────────────────────────────────────────────────────────────────────────
@@ -84,13 +89,13 @@ class Catalog:
         """Decodes and validates; cached for a while, as a schema change reads the same descriptor
         repeatedly.
         """
-        known = self._judged.get(value)
-        if known is None:
-            known = _judged(cast("AnyDescriptor", self._descriptors.decode(value)))
+        judged = self._judged.get(value)
+        if judged is None:
+            judged = _judged(cast("AnyDescriptor", self._descriptors.decode(value)))
             if len(self._judged) >= JUDGED_MAX:
                 self._judged.clear()
-            self._judged[value] = known
-        return known
+            self._judged[value] = judged
+        return judged
 
     def list(self, txn: Transaction | Snapshot) -> Iterator[AnyDescriptor]:
         for descriptor in self._descriptors.scan(txn):
@@ -103,7 +108,9 @@ class Catalog:
         self._descriptors.put(txn, descriptor, stamp="modified_at")
 
     def delete(self, txn: Transaction, id: int) -> None:
+        """Deletes a dropped descriptor, and its privileges."""
         self._descriptors.delete(txn, id)
+        self.roles.forget(txn, id)
 
     def key(self, id: int) -> bytes:
         return self._descriptors.key(id)
@@ -159,6 +166,13 @@ class Catalog:
 
     def record_of(self, key: bytes, value: bytes) -> Record:
         return self._heads[key[:HEAD_BYTES]].decode(value)
+
+    def role_record(self, key: bytes, value: bytes) -> LeasedRecord:
+        """A role, a membership or privileges, by a key of `roles.span`."""
+        return self.roles.heads[key[:HEAD_BYTES]].decode(value)
+
+    def is_of_roles(self, key: bytes) -> bool:
+        return key[:HEAD_BYTES] in self.roles.heads
 
 
 def _judged(descriptor: AnyDescriptor) -> AnyDescriptor:

@@ -47,6 +47,8 @@ class DescriptorState(Enum):
     ADDING = "adding"
     DROPPED = "dropped"
     OFFLINE = "offline"
+    COLLECTED = "collected"
+    """Dropped, and its data is being removed: it cannot be brought back."""
 
 
 class ElementState(Enum):
@@ -102,11 +104,17 @@ class Database(Descriptor, frozen=True, tag="database"):
     """Its schemas are part of its value but stored as one key each: see `SchemaEntry`."""
 
     comment: str = ""
+    closed_by: int = 0
+    """The job of a transaction that gives its name to another object: who looks the name up waits for it."""
+    converted_to: int = 0
+    """The schema that was made of it, if it was dropped by a conversion."""
 
 
 class Schema(Descriptor, frozen=True, tag="schema"):
     database: int
     comment: str = ""
+    closed_by: int = 0
+    """See `Database.closed_by`."""
 
 
 class TypeRef(Record, frozen=True):
@@ -237,6 +245,10 @@ class Table(Descriptor, frozen=True, tag="table"):
     """The sequences that its columns own, which are dropped with them."""
     is_closed: bool = False
     """A transaction is about to empty it: no other reads or writes it until the job has ended."""
+    is_read_only: bool = False
+    """Its job is about to reset it: until then others read it, and nobody writes it."""
+    closed_by: int = 0
+    """See `Database.closed_by`."""
 
     def column(self, id: int) -> Column:
         return next(column for column in self.columns if column.id == id)
@@ -265,6 +277,8 @@ class EnumType(Descriptor, frozen=True, tag="enum"):
     """The tables and views that use it: it cannot be dropped while there are any."""
     job: int = 0
     comment: str = ""
+    closed_by: int = 0
+    """See `Database.closed_by`."""
 
 
 class ViewColumn(Record, frozen=True):
@@ -314,6 +328,8 @@ class View(Descriptor, frozen=True, tag="view"):
     dependents: tuple[int, ...] = ()
     """The views that read it."""
     comment: str = ""
+    closed_by: int = 0
+    """See `Database.closed_by`."""
 
 
 class OwnedBy(Record, frozen=True):
@@ -340,6 +356,8 @@ class Sequence(Descriptor, frozen=True, tag="sequence"):
     dependents: tuple[int, ...] = ()
     """The tables whose defaults call it, and the views that do."""
     comment: str = ""
+    closed_by: int = 0
+    """See `Database.closed_by`."""
 
 
 AnyDescriptor: TypeAlias = Database | Schema | Table | EnumType | View | Sequence
@@ -400,8 +418,17 @@ def place_of(descriptor: AnyDescriptor) -> NameKey:
             return NameKey(descriptor.database, descriptor.schema, descriptor.name)
 
 
+_DROPPED = (DescriptorState.DROPPED, DescriptorState.COLLECTED)
+
+
 def is_dropped(descriptor: Descriptor) -> bool:
-    return descriptor.state is DescriptorState.DROPPED
+    return descriptor.state in _DROPPED
+
+
+def job_of(descriptor: AnyDescriptor) -> int:
+    """The job of the change of it that is under way; 0: none."""
+    job: int = getattr(descriptor, "job", 0)
+    return job or descriptor.closed_by
 
 
 def next_version(descriptor: D) -> D:

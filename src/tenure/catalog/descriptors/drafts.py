@@ -5,7 +5,9 @@
     names         name key -> id, or None where this transaction has dropped a name
     entries       (database, name) -> entry of a database's map, or None
     made_from     id -> version, of changed descriptors and of those relied on
+    records       roles, memberships and privileges that it changes, with what each was made from
     emptied       id -> the table with new indexes: all rows in them are this transaction's own
+    on_commit     id -> what becomes of a new temporary table at the end of each transaction
 
 Until commit all of it is only here, so a rollback has nothing to undo, and a savepoint is a copy. Each
 statement starts from a copy too: if it fails half-way, its draft is discarded. The versions that a draft was
@@ -17,6 +19,8 @@ removed.
 Walk: `catalog.changes.table_changes` fills one, `catalog.leases.catalog_use` looks into it, `schema_change`
 publishes it.
 """
+
+from enum import Enum
 
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
@@ -32,10 +36,20 @@ from tenure.catalog.descriptors.definitions import (
     replace,
 )
 from tenure.catalog.descriptors.draft_view import own_copy
+from tenure.catalog.descriptors.role_records import LeasedRecord, RecordChange, RecordKey
+
+
+class OnCommit(Enum):
+    """What becomes of a temporary table when a transaction ends; without one of these its rows stay."""
+
+    DELETE_ROWS = "delete rows"
+    DROP = "drop"
 
 
 class Draft:
-    __slots__ = ("declared", "descriptors", "emptied", "entries", "made_from", "names")
+    __slots__ = (
+        *("declared", "descriptors", "emptied", "entries", "made_from", "names", "on_commit", "records"),
+    )
 
     def __init__(self) -> None:
         self.declared: dict[int, AnyDescriptor] = {}
@@ -46,15 +60,34 @@ class Draft:
         """The version of each descriptor when it was first changed; 0 for a new one."""
         self.emptied: dict[int, Table] = {}
         """Committed tables that were truncated, as they were right after that."""
+        self.records: dict[RecordKey, RecordChange] = {}
+        self.on_commit: dict[int, OnCommit] = {}
 
     def __bool__(self) -> bool:
-        return bool(self.declared)
+        return bool(self.declared or self.records)
 
     def copy(self) -> "Draft":
         draft = Draft()
         for name in Draft.__slots__:
             setattr(draft, name, dict(getattr(self, name)))
         return draft
+
+    def set_record(self, key: RecordKey, record: LeasedRecord | None, *, former: LeasedRecord | None) -> None:
+        """Changes a role, a membership or privileges; only the first `former` counts."""
+        first = self.records[key].former if key in self.records else former
+        self.records[key] = RecordChange(first, record)
+
+    def split(self, schema: int) -> "Draft":
+        """Takes the changes of one schema's objects out of this draft, and returns them as another."""
+        apart = Draft()
+        ids = {id for id, each in self.declared.items() if getattr(each, "schema", 0) == schema} | {schema}
+        for name in ("declared", "descriptors", "made_from", "emptied", "on_commit"):
+            own, split = getattr(self, name), getattr(apart, name)
+            for id in ids & own.keys():
+                split[id] = own.pop(id)
+        for place in [each for each in self.names if each.schema == schema]:
+            apart.names[place] = self.names.pop(place)
+        return apart
 
     def declare(self, descriptor: AnyDescriptor, *, made_from: int) -> None:
         """Adds a changed descriptor; only the first `made_from` counts."""
@@ -75,7 +108,7 @@ class Draft:
         """Whether this very transaction creates the descriptor: no other can use it yet."""
         return self.made_from.get(id) == 0
 
-    def made(self) -> dict[int, AnyDescriptor]:
+    def new_descriptors(self) -> dict[int, AnyDescriptor]:
         """The descriptors that this very transaction creates."""
         return {id: each for id, each in self.declared.items() if self.is_new(id)}
 
@@ -131,6 +164,14 @@ class Draft:
         self._take(descriptor)
         self.declare(descriptor, made_from=descriptor.version)
 
+    def handed_over(self) -> dict[int, frozenset[NameKey]]:
+        """By descriptor, the names that it gives up here and that others get here."""
+        found = {
+            id: frozenset(place for place in each.draining if self.names.get(place) not in (None, id))
+            for id, each in self.declared.items()
+        }
+        return {id: places for id, places in found.items() if places}
+
     def touch(self, database: Database) -> None:
         """Gives a database whose map changes a new version, although its own value stays."""
         self.declare(self.declared.get(database.id, database), made_from=database.version)
@@ -149,17 +190,18 @@ class Draft:
         """Removes its name; returns its draining names."""
         place = place_of(descriptor)
         was_given_here = self.names.get(place) == descriptor.id
-        if was_given_here and not any(place in each.draining for each in self.declared.values()):
+        is_unknown = was_given_here and not any(place in each.draining for each in self.declared.values())
+        if is_unknown:
             del self.names[place]
         else:
             self.names[place] = None
         if isinstance(descriptor, Schema):
-            self._leave_map(descriptor, was_given_here)
+            self._leave_map(descriptor, is_unknown)
         return descriptor.draining if was_given_here else (*descriptor.draining, place)
 
-    def _leave_map(self, schema: Schema, was_given_here: bool) -> None:
+    def _leave_map(self, schema: Schema, is_unknown: bool) -> None:
         key = schema.database, schema.name
-        if was_given_here:
+        if is_unknown:
             self.entries.pop(key, None)
         else:
             self.entries[key] = None

@@ -32,7 +32,8 @@ A table that a transaction is about to empty is closed to all others until that 
 has new indexes, and all its changes are finished: none of its rows is older than they are.
 
 Former names and the state of the whole descriptor move likewise: a draining name is removed with the next
-step after the one that replaced it.
+step after the one that replaced it. A name that the same transaction gives to another object is closed first:
+when no node uses an older version it changes hands at once.
 
 Invariant (element-steps): every step of an element is one of the table's.
 Invariant (add-before-drop): no element that readers see is dropped while another is still being added.
@@ -122,7 +123,7 @@ def is_shown(table: Table) -> bool:
 
 def is_finished(descriptor: AnyDescriptor) -> bool:
     """Whether no step is left for it."""
-    if descriptor.draining or descriptor.state is DescriptorState.ADDING:
+    if descriptor.draining or descriptor.closed_by or descriptor.state is DescriptorState.ADDING:
         return False
     match descriptor:
         case Table():
@@ -148,7 +149,7 @@ def first_stage(descriptor: AnyDescriptor) -> AnyDescriptor:
 
 def advance(descriptor: AnyDescriptor) -> AnyDescriptor:
     """Moves everything one step; the caller sets the version."""
-    return replace(_advanced(descriptor), draining=())
+    return replace(_advanced(descriptor), draining=(), closed_by=0)
 
 
 def shown(declared: AnyDescriptor) -> AnyDescriptor:
@@ -179,6 +180,7 @@ def reverse(descriptor: AnyDescriptor) -> AnyDescriptor:
     on new ones. Entries of new columns and indexes are cleaned up in steps. After the show step a change
     cannot be reversed: its drops go on.
     """
+    descriptor = replace(descriptor, closed_by=0)
     if descriptor.state is DescriptorState.ADDING:
         draining = (*descriptor.draining, place_of(descriptor))
         return replace(descriptor, state=DescriptorState.DROPPED, draining=draining)

@@ -32,6 +32,7 @@ from tenure.catalog.descriptors.definitions import (
     SchemaEntry,
     Table,
     View,
+    is_dropped,
     place_of,
 )
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
@@ -51,7 +52,7 @@ def places(descriptor: AnyDescriptor | None) -> frozenset[NameKey]:
     """The namespace entries that a descriptor has."""
     if descriptor is None:
         return frozenset()
-    own = () if descriptor.state is DescriptorState.DROPPED else (place_of(descriptor),)
+    own = () if is_dropped(descriptor) else (place_of(descriptor),)
     return frozenset((*own, *descriptor.draining))
 
 
@@ -114,7 +115,7 @@ def _check_free(txn: Transaction, catalog: Catalog, place: NameKey, descriptor: 
     if holder is not None and place in holder.draining:
         raise ObjectInUse(
             f'name "{place.name}" was given up by descriptor {id} and is still in use under older leases',
-            hint="Give it up and take it in two transactions; SHOW BLOCKERS names those that use it.",
+            hint="Try again when no node uses the former object any more; SHOW BLOCKERS names those that do.",
         )
     kind, error = _DUPLICATES[type(descriptor)]
     raise error(f'{kind} "{descriptor.name}" already exists')

@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import seconds_between
 from tenure.catalog.leases.lease_rows import LeaseHolder, LeaseRow, LeaseRows
-from tenure.catalog.leases.wait_records import Awaited
+from tenure.catalog.leases.wait_records import AwaitedDescriptor
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.session_records import SessionId
 from tenure.kv.keys import Span
@@ -46,7 +46,7 @@ class BlockingRow(Protocol):
 
 class Blocker(NamedTuple):
     row: BlockingRow
-    covered: Sequence[Awaited]
+    covered: Sequence[AwaitedDescriptor]
     """The awaited descriptors that it covers."""
     is_own: bool
     clear: Callable[[], float | None]
@@ -58,7 +58,7 @@ class Blocker(NamedTuple):
 class LeaseTable(Protocol):
     def span(self) -> Span: ...
 
-    def blockers(self, source: Snapshot, awaited: Sequence[Awaited]) -> Iterator[Blocker]: ...
+    def blockers(self, source: Snapshot, awaited: Sequence[AwaitedDescriptor]) -> Iterator[Blocker]: ...
 
     def is_used_by_others(self, source: Transaction | Snapshot, ids: Sequence[int]) -> bool:
         """Whether another node's row covers any of these, in any version."""
@@ -79,7 +79,7 @@ class SchemaLeaseTable:
     def span(self) -> Span:
         return self._rows.span()
 
-    def blockers(self, source: Snapshot, awaited: Sequence[Awaited]) -> Iterator[Blocker]:
+    def blockers(self, source: Snapshot, awaited: Sequence[AwaitedDescriptor]) -> Iterator[Blocker]:
         own = self._own()
         for row in self._rows.before(source, max(each.before_at for each in awaited)):
             covered = [
@@ -88,7 +88,7 @@ class SchemaLeaseTable:
             if covered:
                 yield self._blocker(row, covered, own)
 
-    def _blocker(self, row: LeaseRow, covered: Sequence[Awaited], own: SessionId) -> Blocker:
+    def _blocker(self, row: LeaseRow, covered: Sequence[AwaitedDescriptor], own: SessionId) -> Blocker:
         return Blocker(row, covered, row.session == own, lambda: self._clear(row), row.session)
 
     def _clear(self, row: LeaseRow) -> float | None:

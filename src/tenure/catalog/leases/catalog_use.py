@@ -8,7 +8,8 @@ pins (lease, descriptor); as long as the pin is there, the node's lease row cove
 and nobody publishes the version after the next. Lookups are in memory and never wait for the
 store.
 
-A transaction that has changed descriptors uses its own copy of them, which no other sees.
+A transaction that has changed descriptors uses its own copy of them, which no other sees. The temporary
+objects of its SQL session are beside the catalog: they need no lease and no pin.
 
 A transaction that waits for a lock uses nothing meanwhile, and the owner of the lock may be about to change
 what it has pinned. So it releases its pins (`pause`), and goes on only if it can pin the very same versions
@@ -31,6 +32,7 @@ from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import Timestamp, to_text
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
 from tenure.catalog.descriptors.drafts import Draft
+from tenure.catalog.descriptors.temporary_objects import TemporaryObjects
 from tenure.catalog.leases.catalog_cache import CatalogView
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.scope import TransactionState
@@ -46,27 +48,27 @@ class UseState(Enum):
 class Scheme(Protocol):
     """The part of a lease scheme that a use calls."""
 
-    def pin(self, use: "Use", id: int) -> AnyDescriptor | None:
+    def pin(self, use: "CatalogUse", id: int) -> AnyDescriptor | None:
         """Returns a descriptor, with a pin that keeps it usable until the use is over."""
         ...
 
-    def pin_known(self, use: "Use", ids: Iterable[int]) -> bool:
+    def pin_known(self, use: "CatalogUse", ids: Iterable[int]) -> bool:
         """Pins descriptors that the bound lease is known to have; False if each must be pinned by itself."""
         ...
 
-    def unpin(self, use: "Use", ids: Iterable[int]) -> None: ...
+    def unpin(self, use: "CatalogUse", ids: Iterable[int]) -> None: ...
 
-    def id_at(self, use: "Use", place: NameKey) -> int | None: ...
+    def id_at(self, use: "CatalogUse", place: NameKey) -> int | None: ...
 
-    def schema_entry(self, use: "Use", database: int, name: str) -> SchemaEntry | None: ...
+    def schema_entry(self, use: "CatalogUse", database: int, name: str) -> SchemaEntry | None: ...
 
-    def frontier_at(self, use: "Use") -> Timestamp:
+    def frontier_at(self, use: "CatalogUse") -> Timestamp:
         """The time below which all descriptors of the use must be used."""
         ...
 
-    def start_commit(self, use: "Use") -> None: ...
+    def start_commit(self, use: "CatalogUse") -> None: ...
 
-    def finish(self, use: "Use") -> None: ...
+    def finish(self, use: "CatalogUse") -> None: ...
 
 
 L = TypeVar("L")
@@ -79,7 +81,7 @@ class Pin(Generic[L]):
 
     def __init__(self, lease: L) -> None:
         self.lease = lease
-        self.uses: dict[Use, None] = {}
+        self.uses: dict[CatalogUse, None] = {}
 
 
 class Lease:
@@ -107,7 +109,7 @@ class Lease:
         return self.session.expires_at
 
 
-class Use:
+class CatalogUse:
     __slots__ = (
         "_found",
         "_paused",
@@ -115,12 +117,15 @@ class Use:
         "draft",
         "ended",
         "lease",
+        "lock_owner",
         "number",
         "on_commit",
         "pins",
+        "reads_only",
         "started_at",
         "state",
         "statement",
+        "temporary",
         "txn",
     )
 
@@ -136,6 +141,8 @@ class Use:
         self.txn = txn
         txn.on_read(self.check_frontier)
         self.number = number
+        self.lock_owner = 0
+        """The number of the owner of its locks, for those who look for cycles of waits; 0: none known."""
         self.started_at = started_at
         self.statement = ""
         """The current statement, for those who wait for it."""
@@ -146,6 +153,10 @@ class Use:
         """Called before the commit; may lower its deadline or raise."""
         self.pins: dict[int, Pin[Any]] = {}
         self.draft = Draft()
+        self.temporary: TemporaryObjects | None = None
+        """The temporary objects of its SQL session; its own changes of them are in its draft."""
+        self.reads_only = False
+        """Whether it is sure to write nothing."""
 
     # ── looking up ─────────────────────────────────────────────────────────────────────────────
 
@@ -155,30 +166,42 @@ class Use:
             return found
         if id in self.draft.descriptors:
             return self.draft.descriptors[id]
+        if found is None and self.temporary is not None:
+            found = self.temporary.by_id.get(id)
+            if found is not None:
+                return found
         if found is None:
             found = self._scheme.pin(self, id)
             if found is not None:
                 self._found[id] = found
         return found
 
-    def take_known(self, known: Mapping[int, AnyDescriptor]) -> bool:
+    def used(self) -> list[AnyDescriptor]:
+        """The descriptors that it has used so far; may be called from any thread."""
+        return list(self._found.copy().values())
+
+    def take_known(self, descriptors: Mapping[int, AnyDescriptor]) -> bool:
         """Uses descriptors of the bound lease, all at once, before any other.
 
         False if that is impossible: then each must be looked up.
         """
-        if self._found or self.draft or not self._scheme.pin_known(self, known):
+        if self._found or self.draft or not self._scheme.pin_known(self, descriptors):
             return False
-        self._found.update(known)
+        self._found.update(descriptors)
         return True
 
     def id_at(self, place: NameKey) -> int | None:
-        if place in self.draft.names:
-            return self.draft.names[place]
+        names = self.draft.names
+        if names and place in names:
+            return names[place]
+        if self.temporary is not None and place.schema == self.temporary.schema.id:
+            return self.temporary.names.get(place)
         return self._scheme.id_at(self, place)
 
     def schema_entry(self, database: int, name: str) -> SchemaEntry | None:
-        if (database, name) in self.draft.entries:
-            return self.draft.entries[database, name]
+        entries = self.draft.entries
+        if entries and (database, name) in entries:
+            return entries[database, name]
         return self._scheme.schema_entry(self, database, name)
 
     # ── ending ─────────────────────────────────────────────────────────────────────────────────

@@ -26,9 +26,20 @@ class HistoricalUse:
     def __init__(self, catalog: Catalog, leased: CatalogView | None, snapshot: Snapshot) -> None:
         self._catalog = catalog
         self._leased = leased
+        self._found: dict[int, AnyDescriptor] = {}
         self.snapshot = snapshot
 
+    def used(self) -> list[AnyDescriptor]:
+        """The descriptors that were looked up so far; may be called from any thread."""
+        return list(self._found.copy().values())
+
     def descriptor(self, id: int) -> AnyDescriptor | None:
+        found = self._found.get(id) or self._current(id)
+        if found is not None:
+            self._found[id] = found
+        return found
+
+    def _current(self, id: int) -> AnyDescriptor | None:
         if self._leased is not None and self.snapshot.at <= self._leased.at:
             leased = self._leased.descriptor(id)
             if leased is not None and leased.modified_at <= self.snapshot.at:

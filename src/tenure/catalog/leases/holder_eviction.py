@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from tenure.base.settings import LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import Timestamp, add_seconds, seconds_between
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.lease_scheme import LeaseScheme
 from tenure.catalog.leases.wait_records import LeaseWait, WaitRecords
 from tenure.cluster.sessions.deaths import Deaths
@@ -40,6 +40,8 @@ class Holders:
         self._deaths = deaths
         self._settings = settings
         self._changes: ChangeWait | None = None
+        self._latest: tuple[LeaseWait, ...] = ()
+        """The waits of all nodes, as of the last look."""
         self._due = 0.0
 
     def step(self) -> float:
@@ -50,7 +52,8 @@ class Holders:
         settings = self._settings()
         now_at = self._store.clock.now()
         pause_seconds: float = settings[LEASE_POLL_INTERVAL]
-        for wait in list(self._waits.list(self._store.snapshot())):
+        self._latest = tuple(self._waits.list(self._store.snapshot()))
+        for wait in self._latest:
             if not self._deaths.is_alive(wait.session):
                 self._forget(wait)
                 continue
@@ -67,12 +70,12 @@ class Holders:
         ended = [self._leases.end(use, reason) for use in list(self._holding(wait))]
         return float("inf") if all(ended) else AGAIN_SECONDS
 
-    def _holding(self, wait: LeaseWait) -> Iterator[Use]:
-        awaited = {each.descriptor: each.before_at for each in wait.awaited}
-        for use in self._leases.uses():
-            pins = list(use.pins.items())
-            if any(id in awaited and pin.lease.at < awaited[id] for id, pin in pins):
-                yield use
+    def _holding(self, wait: LeaseWait) -> Iterator[CatalogUse]:
+        return (use for use in self._leases.uses() if _is_awaited(use, wait))
+
+    def is_awaited(self, use: CatalogUse) -> bool:
+        """Whether somebody waits for a pin of this use, as far as this node has heard: asked from memory."""
+        return any(_is_awaited(use, wait) for wait in self._latest)
 
     def _forget(self, wait: LeaseWait) -> None:
         """Deletes the record of a waiter that died."""
@@ -96,3 +99,8 @@ class Holders:
     def close(self) -> None:
         if self._changes is not None:
             self._changes.close()
+
+
+def _is_awaited(use: CatalogUse, wait: LeaseWait) -> bool:
+    awaited = {each.descriptor: each.before_at for each in wait.awaited}
+    return any(id in awaited and pin.lease.at < awaited[id] for id, pin in list(use.pins.items()))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
-from tenure.catalog.leases.catalog_use import Lease, Pin, Scheme, Use, UseState, check_below
+from tenure.catalog.leases.catalog_use import CatalogUse, Lease, Pin, Scheme, UseState, check_below
 from tenure.catalog.leases.lease_generations import LeaseGenerations
 from tenure.catalog.leases.publish_holds import PublishHolds
 from tenure.cluster.sessions.liveness import NodeSession
@@ -43,12 +43,12 @@ class LeasePins:
         self._lock = generations.lock
         self._holds = holds
         self._on_unpinned = on_unpinned
-        self._uses: dict[Use, None] = {}
+        self._uses: dict[CatalogUse, None] = {}
         self._use_count = 0
 
     # ── binding ────────────────────────────────────────────────────────────────────────────────
 
-    def bind(self, txn: Transaction, *, statement: str = "", scheme: Scheme | None = None) -> Use:
+    def bind(self, txn: Transaction, *, statement: str = "", scheme: Scheme | None = None) -> CatalogUse:
         """Binds a transaction to the newest lease; its `read_at` is taken after that.
 
         `scheme` answers the calls of the use, where schema leases are only a part of that scheme.
@@ -60,7 +60,7 @@ class LeasePins:
             now_at = self._clock.now()
             check_below(lease.frontier_at, now_at)
             self._use_count += 1
-            use = Use(scheme or self, lease, txn, number=self._use_count, started_at=now_at)
+            use = CatalogUse(scheme or self, lease, txn, number=self._use_count, started_at=now_at)
             self._uses[use] = None
         use.statement = statement
         return use
@@ -83,7 +83,7 @@ class LeasePins:
 
     # ── pinning ────────────────────────────────────────────────────────────────────────────────
 
-    def pin(self, use: Use, id: int) -> AnyDescriptor | None:
+    def pin(self, use: CatalogUse, id: int) -> AnyDescriptor | None:
         while True:
             with self._lock:
                 use.check()
@@ -92,8 +92,11 @@ class LeasePins:
                     return self._pin(use, id)
             self._holds.await_end(hold)
 
-    def _pin(self, use: Use, id: int) -> AnyDescriptor | None:
-        lease = self._lease_for(use, id)
+    def _pin(self, use: CatalogUse, id: int) -> AnyDescriptor | None:
+        lease = use.lease
+        assert lease is not None, "bound by another scheme"
+        if lease.is_closed or lease.session.done.is_set():
+            lease = self._lease_instead(lease, id)
         descriptor = lease.version.descriptor(id)
         if descriptor is not None:
             pin = lease.pins.get(id)
@@ -103,20 +106,16 @@ class LeasePins:
             use.pins[id] = pin
         return descriptor
 
-    def _lease_for(self, use: Use, id: int) -> Lease:
-        """The lease under which a first use of a descriptor is pinned: a closed lease takes no new pins."""
-        lease, newest = bound(use), self._generations.newest
-        if lease.session.done.is_set():
-            raise RetryError("this node's session was lost, and its schema lease with it")
-        if not lease.is_closed:
-            return lease
-        if newest is None or newest.session is not lease.session:
+    def _lease_instead(self, lease: Lease, id: int) -> Lease:
+        """The lease under which a descriptor is pinned where its own takes no new pins."""
+        newest = self._generations.newest
+        if lease.session.done.is_set() or newest is None or newest.session is not lease.session:
             raise RetryError("this node's session was lost, and its schema lease with it")
         if not lease.version.is_same(id, newest.version):
             raise RetryError(f"descriptor {id} has changed since the transaction began")
         return newest
 
-    def pin_known(self, use: Use, ids: Iterable[int]) -> bool:
+    def pin_known(self, use: CatalogUse, ids: Iterable[int]) -> bool:
         lease = bound(use)
         with self._lock:
             if use.ended or lease.is_closed or lease.session.done.is_set() or self._holds.has_any(ids):
@@ -129,13 +128,13 @@ class LeasePins:
                 use.pins[id] = pin
         return True
 
-    def unpin(self, use: Use, ids: Iterable[int]) -> None:
+    def unpin(self, use: CatalogUse, ids: Iterable[int]) -> None:
         with self._lock:
             can_narrow = self._unpin(use, ids)
         if can_narrow:
             self._on_unpinned()
 
-    def _unpin(self, use: Use, ids: Iterable[int]) -> bool:
+    def _unpin(self, use: CatalogUse, ids: Iterable[int]) -> bool:
         """Returns whether a closed lease can be narrowed now: another node may wait for that."""
         can_narrow = False
         for id in ids:
@@ -151,21 +150,21 @@ class LeasePins:
 
     # ── other calls of a use ────────────────────────────────────────────────────────────────
 
-    def id_at(self, use: Use, place: NameKey) -> int | None:
+    def id_at(self, use: CatalogUse, place: NameKey) -> int | None:
         return bound(use).version.id_at(place)
 
-    def schema_entry(self, use: Use, database: int, name: str) -> SchemaEntry | None:
+    def schema_entry(self, use: CatalogUse, database: int, name: str) -> SchemaEntry | None:
         return bound(use).version.schema_entry(database, name)
 
-    def frontier_at(self, use: Use) -> Timestamp:
+    def frontier_at(self, use: CatalogUse) -> Timestamp:
         return bound(use).frontier_at
 
-    def start_commit(self, use: Use) -> None:
+    def start_commit(self, use: CatalogUse) -> None:
         with self._lock:
             use.check()
             use.state = UseState.COMMITTING
 
-    def finish(self, use: Use) -> None:
+    def finish(self, use: CatalogUse) -> None:
         with self._lock:
             use.state = UseState.OVER
             self._uses.pop(use, None)
@@ -173,7 +172,7 @@ class LeasePins:
         if can_narrow:
             self._on_unpinned()
 
-    def end(self, use: Use, reason: str) -> bool:
+    def end(self, use: CatalogUse, reason: str) -> bool:
         """Ends a transaction that others have waited for too long; False if its commit is under way."""
         with self._lock:
             if use.state is not UseState.OPEN:
@@ -191,12 +190,12 @@ class LeasePins:
             if bound(use).session is session:
                 self.end(use, "this node's session was lost")
 
-    def uses(self) -> list[Use]:
+    def uses(self) -> list[CatalogUse]:
         with self._lock:
             return list(self._uses)
 
 
-def bound(use: Use) -> Lease:
+def bound(use: CatalogUse) -> Lease:
     """The lease that a use of this scheme is bound to."""
     assert use.lease is not None, "bound by another scheme"
     return use.lease

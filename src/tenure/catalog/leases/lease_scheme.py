@@ -16,13 +16,13 @@ from typing import Protocol
 
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.leases.catalog_cache import CatalogView
-from tenure.catalog.leases.catalog_use import Lease, Use
+from tenure.catalog.leases.catalog_use import CatalogUse, Lease
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.transaction import Transaction
 
 
 class LeaseScheme(Protocol):
-    def bind(self, txn: Transaction, *, statement: str = "") -> Use:
+    def bind(self, txn: Transaction, *, statement: str = "") -> CatalogUse:
         """Begins a transaction's use of the catalog; its `read_at` is taken then."""
         ...
 
@@ -79,9 +79,9 @@ class LeaseScheme(Protocol):
 
     # ── reading, and ending ─────────────────────────────────────────────────────────────────────
 
-    def uses(self) -> list[Use]: ...
+    def uses(self) -> list[CatalogUse]: ...
 
-    def end(self, use: Use, reason: str) -> bool:
+    def end(self, use: CatalogUse, reason: str) -> bool:
         """Ends a transaction that others have waited for too long; False if its commit is under way."""
         ...
 

@@ -31,9 +31,17 @@ from tenure.base.errors import DeadlockDetected, LockNotAvailable, TenureError
 from tenure.base.settings import LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, LIVENESS_TTL, Settings
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.leases.blockers import AGAIN_SECONDS, Blocker, LeaseTable
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.lease_scheme import LeaseScheme
-from tenure.catalog.leases.wait_records import Awaited, Hold, LeaseWait, WaitRecords, must_give_way
+from tenure.catalog.leases.wait_records import (
+    AwaitedDescriptor,
+    Hold,
+    LeaseWait,
+    WaitOwner,
+    WaitRecords,
+    is_in_cycle,
+    must_give_way,
+)
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.cluster.sessions.session_records import Sessions
@@ -52,7 +60,7 @@ class LeaseWaiter(NamedTuple):
     """The owner of a wait: a transaction, or a job that has none open."""
 
     started_at: Timestamp
-    use: Use | None = None
+    use: CatalogUse | None = None
     check: Callable[[], None] = lambda: None
     """Raises to end the wait."""
 
@@ -82,7 +90,7 @@ class LeaseWaits:
         self._left: list[LeaseWait] = []
         """Records of waits that are over, which could not be deleted yet."""
 
-    def blockers(self, awaited: Sequence[Awaited]) -> list[Blocker]:
+    def blockers(self, awaited: Sequence[AwaitedDescriptor]) -> list[Blocker]:
         """The rows of all nodes that cover older versions of the awaited descriptors, read fresh."""
         if not awaited:
             return []
@@ -94,7 +102,7 @@ class LeaseWaits:
         return not any(table.is_used_by_others(source, ids) for table in self._tables())
 
     def await_gone(
-        self, awaited: Sequence[Awaited], waiter: LeaseWaiter, *, timeout: float | None = None
+        self, awaited: Sequence[AwaitedDescriptor], waiter: LeaseWaiter, *, timeout: float | None = None
     ) -> None:
         """Returns when no older lease covers any of these; LockNotAvailable after `timeout`."""
         if waiter.use is not None:
@@ -107,7 +115,7 @@ class LeaseWaits:
         finally:
             waiting.close()
 
-    def _look(self, awaited: Sequence[Awaited]) -> float | None:
+    def _look(self, awaited: Sequence[AwaitedDescriptor]) -> float | None:
         """Deletes the rows that can be deleted; None if none is left, else when to look again."""
         pauses: list[float] = []
         for blocker in self.blockers(awaited):
@@ -132,14 +140,28 @@ class LeaseWaits:
 
     # ── longer waits ────────────────────────────────────────────────────────────────────────────
 
-    def record(self, awaited: Sequence[Awaited], waiter: LeaseWaiter) -> LeaseWait | None:
+    def record(
+        self,
+        awaited: Sequence[AwaitedDescriptor],
+        waiter: LeaseWaiter,
+        *,
+        awaits: Sequence[WaitOwner] = (),
+    ) -> LeaseWait | None:
+        """Writes a wait for descriptors, or for locks of others; None without a session in the store."""
         session, use = self._session().id, waiter.use
         if session.epoch_at == ZERO_AT:
             return None
         holds = [] if use is None else [Hold(id, pin.lease.at) for id, pin in sorted(use.pins.items())]
         now_at = self._store.clock.now()
         wait = LeaseWait(
-            *session, next(self._numbers), waiter.started_at, now_at, tuple(awaited), tuple(holds)
+            *session,
+            next(self._numbers),
+            waiter.started_at,
+            now_at,
+            tuple(awaited),
+            tuple(holds),
+            owner=0 if use is None else use.lock_owner,
+            awaits=tuple(awaits),
         )
         self.tidy()
         self._store.transact(lambda txn: self._waits.put(txn, wait))
@@ -169,18 +191,21 @@ class LeaseWaits:
             return
         self._left = [wait for wait in self._left if wait not in left]
 
-    def check_cycle(self, wait: LeaseWait) -> None:
+    def check_cycle(self, wait: LeaseWait) -> bool:
+        """Whether it is in a cycle of waits. Raises DeadlockDetected (40P01) if it is the youngest there."""
         waits = [each for each in self._waits.list(self._store.snapshot()) if not self._is_dead(each)]
         if must_give_way(wait, waits):
             raise DeadlockDetected(
-                "deadlock detected: transactions wait for each other's use of changed descriptors",
+                "deadlock detected",
+                detail="Transactions wait for each other's locks, or use of changed descriptors.",
                 hint="This one is the youngest of them; try it again.",
             )
+        return is_in_cycle(wait, waits)
 
     def _is_dead(self, wait: LeaseWait) -> bool:
         return self._deaths.is_dead(wait.session)
 
-    def cut_off(self, awaited: Sequence[Awaited], reason: str) -> None:
+    def cut_off(self, awaited: Sequence[AwaitedDescriptor], reason: str) -> None:
         """Freezes the sessions of nodes that have not ended the transactions that block this wait; its own
         too.
         """
@@ -200,7 +225,7 @@ class LeaseWaits:
         grace_seconds = settings[LEASE_HOLDER_GRACE]
         return _Pace(settings[LEASE_POLL_INTERVAL], grace_seconds + settings[LIVENESS_TTL])
 
-    def look(self, awaited: Sequence[Awaited]) -> float | None:
+    def look(self, awaited: Sequence[AwaitedDescriptor]) -> float | None:
         return self._look(awaited)
 
     def monotonic(self) -> float:
@@ -220,7 +245,11 @@ class _Waiting:
     """One wait that is longer than a look."""
 
     def __init__(
-        self, waits: LeaseWaits, awaited: Sequence[Awaited], waiter: LeaseWaiter, timeout: float | None
+        self,
+        waits: LeaseWaits,
+        awaited: Sequence[AwaitedDescriptor],
+        waiter: LeaseWaiter,
+        timeout: float | None,
     ) -> None:
         self._waits = waits
         self._awaited = awaited

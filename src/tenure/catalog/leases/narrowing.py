@@ -117,11 +117,11 @@ class LeaseNarrowing:
         newest = self._generations.newest
         if newest is None or newest.session.done.is_set():
             return
-        known = {lease.at for lease in self._generations.all()}
+        own_at = {lease.at for lease in self._generations.all()}
 
         def delete(txn: Transaction) -> None:
             for row in list(self._rows.before(txn, newest.at)):
-                if row.session == newest.session.id and row.lease_at not in known:
+                if row.session == newest.session.id and row.lease_at not in own_at:
                     self._rows.narrow(txn, row.lease_at, row.session, frozenset(), ())
 
         with self._row_writes:

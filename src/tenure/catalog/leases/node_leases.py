@@ -32,7 +32,7 @@ from tenure.base.settings import LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.leases.catalog_cache import Cache, CatalogView
-from tenure.catalog.leases.catalog_use import Lease, Scheme, Use
+from tenure.catalog.leases.catalog_use import CatalogUse, Lease, Scheme
 from tenure.catalog.leases.lease_generations import LeaseGenerations
 from tenure.catalog.leases.lease_pins import LeasePins
 from tenure.catalog.leases.lease_rows import LeaseRows
@@ -88,7 +88,7 @@ class Leases:
 
     # ── using ──────────────────────────────────────────────────────────────────────────────────
 
-    def bind(self, txn: Transaction, *, statement: str = "", scheme: Scheme | None = None) -> Use:
+    def bind(self, txn: Transaction, *, statement: str = "", scheme: Scheme | None = None) -> CatalogUse:
         return self.pins.bind(txn, statement=statement, scheme=scheme)
 
     def peek(self) -> Lease | None:
@@ -118,7 +118,7 @@ class Leases:
 
     def _has_changed(self, seconds: float) -> bool:
         if self._watch is None:
-            self._watch = self._store.watch([self._catalog.span], since_at=self.newest_at())
+            self._watch = self._store.watch(self._catalog.spans, since_at=self.newest_at())
         self._watch.spacing_seconds = ALONE_SPACING_SECONDS if self._is_alone() else SPACING_SECONDS
         batch = self._watch.next(seconds, changes_only=True)
         if isinstance(batch, Gap):
@@ -223,10 +223,10 @@ class Leases:
         newest = self.generations.newest
         return ZERO_AT if newest is None else newest.at
 
-    def uses(self) -> list[Use]:
+    def uses(self) -> list[CatalogUse]:
         return self.pins.uses()
 
-    def end(self, use: Use, reason: str) -> bool:
+    def end(self, use: CatalogUse, reason: str) -> bool:
         return self.pins.end(use, reason)
 
     def end_session(self, session: NodeSession) -> None:

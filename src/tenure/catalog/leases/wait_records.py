@@ -1,9 +1,11 @@
 """Waits for leases, as records: so that blockers can be named, and cycles and long waits ended.
 
     wait   (instance, epoch, number) -> the awaited descriptors, and those its transaction holds meanwhile
+           or the owners of locks that it waits for, and the descriptors that it holds
 
 A cycle of transactions that wait for each other's pins goes through waiting transactions only, and
-each of them has a record here; so a node that reads them all sees every cycle, across nodes.
+each of them has a record here; so a node that reads them all sees every cycle, across nodes. A transaction
+that waits for a lock has one if its own pins are waited for: then it may be part of a cycle of both kinds.
 
 Walk: `catalog.leases.lease_waits` writes one while it waits and looks for cycles; a node's own
 `catalog.leases.holder_eviction` step ends transactions that others have waited for too long.
@@ -26,13 +28,21 @@ class Hold(Record, frozen=True):
     lease_at: Timestamp
 
 
-class Awaited(Record, frozen=True):
+class AwaitedDescriptor(Record, frozen=True):
     """A descriptor that no lease older than `before_at` may cover any more."""
 
     descriptor: int
     before_at: Timestamp
     version: int = 0
     """Nor may an expiring lease cover a version below this one."""
+
+
+class WaitOwner(Record, frozen=True):
+    """The owner of locks of a waiting transaction, among all nodes."""
+
+    instance: int
+    epoch_at: Timestamp
+    number: int
 
 
 class LeaseWait(Record, frozen=True):
@@ -42,8 +52,12 @@ class LeaseWait(Record, frozen=True):
     started_at: Timestamp
     """When the transaction began, or the job was made: the youngest of a cycle gives way."""
     since_at: Timestamp
-    awaited: tuple[Awaited, ...]
+    awaited: tuple[AwaitedDescriptor, ...]
     holds: tuple[Hold, ...]
+    owner: int = 0
+    """The number of its owner of locks; 0 if it has locked nothing."""
+    awaits: tuple[WaitOwner, ...] = ()
+    """Of a wait for a lock: all owners without which it does not go on."""
 
     @property
     def session(self) -> SessionId:
@@ -73,7 +87,9 @@ class WaitRecords:
 
 
 def blocks(holder: LeaseWait, waiter: LeaseWait) -> bool:
-    """Whether `waiter` cannot go on before `holder` releases a descriptor."""
+    """Whether `waiter` cannot go on before `holder` releases a descriptor or a lock."""
+    if holder.owner and WaitOwner(*holder.session, holder.owner) in waiter.awaits:
+        return True
     return any(
         hold.descriptor == awaited.descriptor and hold.lease_at < awaited.before_at
         for awaited in waiter.awaited
@@ -83,15 +99,20 @@ def blocks(holder: LeaseWait, waiter: LeaseWait) -> bool:
 
 def must_give_way(mine: LeaseWait, waits: Iterable[LeaseWait]) -> bool:
     """Whether `mine` is in a cycle of waits and the youngest there; exactly one wait of each cycle is."""
-    older = [each for each in waits if _age(each) < _age(mine)]
-    ahead, known = [mine], [mine]
+    return is_in_cycle(mine, [each for each in waits if _age(each) < _age(mine)])
+
+
+def is_in_cycle(mine: LeaseWait, others: Iterable[LeaseWait]) -> bool:
+    """Whether `mine` waits for itself, through these others."""
+    others = list(others)
+    ahead, reached = [mine], [mine]
     while ahead:
         waiter = ahead.pop()
         if waiter is not mine and blocks(mine, waiter):
             return True
-        following = [each for each in older if each not in known and blocks(each, waiter)]
+        following = [each for each in others if each not in reached and blocks(each, waiter)]
         ahead += following
-        known += following
+        reached += following
     return False
 
 

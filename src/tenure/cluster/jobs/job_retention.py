@@ -30,8 +30,10 @@ class JobRetention:
         before_at = add_seconds(now_at, -self._settings()[JOBS_RETENTION])
 
         def forget(txn: Transaction) -> int | None:
-            txn.not_before_at = now_at - 1
-            return self._jobs.forget_ended(txn, before_at, after=self._after, limit=BATCH_JOBS)
+            after = self._jobs.forget_ended(txn, before_at, after=self._after, limit=BATCH_JOBS)
+            if txn.has_writes:  # else it is decided as of the store clock, which may stand still
+                txn.not_before_at = now_at - 1
+            return after
 
         try:
             after = self._store.transact(forget)

@@ -6,7 +6,8 @@
     progress   id -> fraction, status, data                 written often, by the run alone
 
 Three keys, so that progress does not conflict with control. A job is created in the caller's transaction: it
-exists if and only if that transaction commits.
+exists if and only if that transaction commits. What other layers hold for a job, as its protections, they
+release in the transaction that ends it (`on_end`).
 
 **The fence** is (session, run, state). Each adoption and each resume takes the next run number. Every write
 of a run, and every effect it has in the store, goes through `fenced`, which reads all three in the same
@@ -66,6 +67,8 @@ class Jobs:
         by_session = SessionClaims(sessions)
         self.claims: Callable[[], Claims] = claims or (lambda: by_session)
         """The current way of holding jobs: changes once, when an upgrade is finalized."""
+        self.on_end: list[Callable[[Transaction, int], None]] = []
+        """Called in the transaction that ends a job; the layers built later add what they hold for jobs."""
         self._clock = clock
         self._jobs = Records(keyspace, JOBS, Job, key=("id",))
         self._control = control_records(keyspace, JOB_CONTROL)
@@ -119,11 +122,18 @@ class Jobs:
             if self._jobs.get(txn, id) is None:
                 return id
 
+    def rename_owner(self, txn: Transaction, owner: str, new_owner: str) -> None:
+        """Called with the new name of a role: its jobs stay its own."""
+        for job in list(self._jobs.scan(txn)):
+            if job.owner == owner:
+                self._jobs.put(txn, replace(job, owner=new_owner))
+
     def request_pause(self, txn: Transaction, id: int) -> None:
         self._request(txn, id, JobState.PAUSE_REQUESTED)
 
-    def request_cancel(self, txn: Transaction, id: int) -> None:
-        self._request(txn, id, JobState.CANCEL_REQUESTED)
+    def request_cancel(self, txn: Transaction, id: int, error: JobError | None = None) -> None:
+        """`error` says why, if it was not a user."""
+        self._request(txn, id, JobState.CANCEL_REQUESTED, error)
 
     def resume(self, txn: Transaction, id: int) -> None:
         """Lets a paused job go on, or withdraws a request to pause; the next run is a new one."""
@@ -133,12 +143,12 @@ class Jobs:
         check_step(id, control.state, JobState.PENDING)
         self._control.put(txn, replace(control, state=JobState.PENDING, retry_at=ZERO_AT))
 
-    def _request(self, txn: Transaction, id: int, state: JobState) -> None:
+    def _request(self, txn: Transaction, id: int, state: JobState, error: JobError | None = None) -> None:
         control = self._open(txn, id)
         if control.state is state:
             return
         check_step(id, control.state, state)
-        self._control.put(txn, replace(control, state=state, retry_at=ZERO_AT))
+        self._control.put(txn, replace(_with_error(control, error), state=state, retry_at=ZERO_AT))
 
     def _open(self, txn: Transaction, id: int) -> JobControl:
         control = self.control(txn, id)
@@ -262,8 +272,17 @@ class Jobs:
     def _end(self, txn: Transaction, control: JobControl) -> None:
         self._control.delete(txn, control.id)
         self._ended.put(txn, _unclaimed(replace(control, finished_at=self._clock.now())))
+        for release in self.on_end:
+            release(txn, control.id)
 
     # ── upkeep ─────────────────────────────────────────────────────────────────────────────────
+
+    def forget_succeeded(self, txn: Transaction, id: int) -> None:
+        """Deletes a job that has succeeded: for those that are started by themselves, again and again."""
+        ended = self._ended.get(txn, id)
+        if ended is not None and ended.state is JobState.SUCCEEDED:
+            for records in (self._jobs, self._ended, self._progress):
+                records.delete(txn, id)
 
     def forget_ended(
         self, txn: Transaction, before_at: Timestamp, *, after: int = 0, limit: int

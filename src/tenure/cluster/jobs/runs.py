@@ -13,6 +13,11 @@ from tenure.kv.transaction import Transaction
 
 T = TypeVar("T")
 
+SQL = "sql"
+"""The resource of a process with a door for SQL: jobs that run queries need it, and jobs that run as long as
+nodes do.
+"""
+
 
 class Stopped(Exception):
     """Raised inside a run that was told to stop."""

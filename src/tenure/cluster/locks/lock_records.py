@@ -151,12 +151,9 @@ def in_the_way(
 
 def must_give_way(mine: LockHolder, lines: Iterable[Sequence[LockRecord]]) -> bool:
     """Whether `mine` is in a cycle of waits and the youngest there; exactly one owner of each cycle is."""
-    awaited: dict[LockHolder, set[LockHolder]] = {}
-    ages: dict[LockHolder, tuple[Timestamp, LockHolder]] = {}
-    for line in lines:
-        for record in line:
-            ages[record.holder] = record.started_at, record.holder
-            awaited.setdefault(record.holder, set()).update(_awaited(record, line))
+    lines = list(lines)
+    awaited = waits_between(lines)
+    ages = {each.holder: (each.started_at, each.holder) for line in lines for each in line}
     ahead, visited = list(awaited.get(mine, ())), {mine}
     while ahead:
         holder = ahead.pop()
@@ -166,6 +163,15 @@ def must_give_way(mine: LockHolder, lines: Iterable[Sequence[LockRecord]]) -> bo
             ahead += awaited[holder]
             visited.add(holder)
     return False
+
+
+def waits_between(lines: Iterable[Sequence[LockRecord]]) -> dict[LockHolder, set[LockHolder]]:
+    """By each owner of a record, the owners that it waits for."""
+    awaited: dict[LockHolder, set[LockHolder]] = {}
+    for line in lines:
+        for record in line:
+            awaited.setdefault(record.holder, set()).update(_awaited(record, line))
+    return awaited
 
 
 def _awaited(record: LockRecord, line: Sequence[LockRecord]) -> set[LockHolder]:

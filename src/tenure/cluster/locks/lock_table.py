@@ -52,7 +52,7 @@ class DigestName(Name):
     whole: bytes = b""
 
 
-class Standing(NamedTuple):
+class LockEntry(NamedTuple):
     """An owner or a waiter of a lock, for tables that show locks."""
 
     name: Name
@@ -196,17 +196,22 @@ class LockTable:
         with self._lock:
             return [] if waiter.is_granted.is_set() else list(self._awaited(waiter))
 
-    def standings(self) -> "list[Standing]":
+    def waits(self) -> dict[LockOwner, list[LockOwner]]:
+        """By each owner that waits, the owners of this node that it waits for."""
+        with self._lock:
+            return {owner: list(self._awaited(waiter)) for owner, waiter in self._waiting.items()}
+
+    def entries(self) -> "list[LockEntry]":
         """The holders and waiters of all locks."""
         with self._lock:
             return [
-                Standing(name, owner, mode, is_held)
+                LockEntry(name, owner, mode, is_held)
                 for name, line in self._lines.items()
-                for is_held, standing in (
+                for is_held, modes in (
                     (True, list(line.holders.items())),
                     (False, [(each.owner, each.mode) for each in line.waiters]),
                 )
-                for owner, mode in standing
+                for owner, mode in modes
             ]
 
     def is_free(self) -> bool:

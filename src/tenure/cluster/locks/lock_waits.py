@@ -24,6 +24,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from tenure.base.errors import LockNotAvailable, RetryError, SessionLost
+from tenure.cluster.locks.lock_records import LockHolder
 from tenure.cluster.locks.lock_table import LockMode, LockOwner, LockTable, Name
 from tenure.cluster.locks.stored_locks import RECORDS_MAX, StoredLocks
 from tenure.cluster.sessions.deaths import Deaths
@@ -83,7 +84,7 @@ class LockWaits:
         self.table = LockTable(store.env)
         self.stored = StoredLocks(store, deaths, session)
         self._session = session
-        self._is_alone = is_alone
+        self.is_alone = is_alone
 
     def try_acquire(self, owner: LockOwner, names: Sequence[Name], mode: LockMode, held: LockModes) -> bool:
         """Acquires all or nothing without waiting or reading the store; `held` as for `acquire`."""
@@ -113,7 +114,7 @@ class LockWaits:
         try:
             for name in names:
                 attempt.acquire_here(name)
-            stored = [name for name in attempt.got if self.is_stored(name)]
+            stored = [name for name in attempt.acquired if self.is_stored(name)]
             if stored:
                 attempt.acquire_in_store(stored)
         except BaseException as error:
@@ -122,7 +123,7 @@ class LockWaits:
                 raise RetryError("this node's session was lost, and its locks with it") from error
             raise
         self.stored.keep(owner, attempt.keys)
-        return AcquiredLock(attempt.got, attempt.has_waited)
+        return AcquiredLock(attempt.acquired, attempt.has_waited)
 
     def session(self) -> NodeSession:
         try:
@@ -141,9 +142,24 @@ class LockWaits:
             self.table.release(owner, names)
         self.stored.delete(keys)
 
+    def awaited_by(self, owner: LockOwner) -> set[LockHolder]:
+        """All owners without which this one does not go on, on all nodes: also those that they wait for."""
+        session = self.session().id
+        awaited = {} if self.is_alone() else self.stored.waits()
+        for waiter, others in self.table.waits().items():
+            here = awaited.setdefault(LockHolder(session, waiter.number), set())
+            here.update(LockHolder(session, each.number) for each in others)
+        found: set[LockHolder] = set()
+        ahead = [LockHolder(session, owner.number)]
+        while ahead:
+            following = awaited.get(ahead.pop(), set()) - found
+            found |= following
+            ahead += following
+        return found
+
     def is_stored(self, name: Name) -> bool:
         """Whether it needs a record: row locks if there are other nodes, advisory locks always."""
-        return name.table == ADVISORY_LOCKS or not self._is_alone()
+        return name.table == ADVISORY_LOCKS or not self.is_alone()
 
     def tidy(self) -> None:
         """Deletes records that could not be deleted before: a slow step for a loop."""
@@ -165,7 +181,7 @@ class _Attempt:
         self._began = locks.env.monotonic()
         self._cycle_due = self._began + DEADLOCK_SECONDS
         self._cycle_pause = DEADLOCK_SECONDS
-        self.got: list[Name] = []
+        self.acquired: list[Name] = []
         self.keys: dict[Name, bytes] = {}
         self.has_waited = False
 
@@ -176,7 +192,7 @@ class _Attempt:
             if self._options.wait is WaitPolicy.NOWAIT:
                 raise self._refusal()
             self._await_here(name)
-        self.got.append(name)
+        self.acquired.append(name)
 
     def _await_here(self, name: Name) -> None:
         waiter = self._table.join(self._owner, name, self._mode)
@@ -192,7 +208,7 @@ class _Attempt:
                         self._stored.check_cycle(self._owner)
         except BaseException:
             if not self._table.leave(waiter):
-                self.got.append(name)  # granted just now, and to be released with the rest
+                self.acquired.append(name)  # granted just now, and to be released with the rest
             raise
         finally:
             self._stored.delete(notices)
@@ -210,7 +226,7 @@ class _Attempt:
         if missed and self._options.wait is WaitPolicy.NOWAIT:
             raise self._refusal()
         self._locks.give_back(self._owner, missed, self._held)
-        self.got = [name for name in self.got if name not in missed]
+        self.acquired = [name for name in self.acquired if name not in missed]
 
     def _await_in_store(self, names: Sequence[Name]) -> None:
         """Waits until nothing is in the way of any of its records; a record that is free once stays so."""
@@ -272,5 +288,5 @@ class _Attempt:
         return LockNotAvailable(f"could not obtain lock on {self._options.what}")
 
     def undo(self) -> None:
-        self._locks.give_back(self._owner, self.got, self._held)
+        self._locks.give_back(self._owner, self.acquired, self._held)
         self._stored.delete(list(self.keys.values()))

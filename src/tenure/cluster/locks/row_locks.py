@@ -8,10 +8,10 @@ transaction's reads are validated at its commit as always, so a lock that is los
 node has just come) costs a 40001 and never a wrong result.
 
 How to use them. A statement that is about to update or delete rows, or selects them FOR UPDATE, first
-acquires their keys, then moves its `read_at` up (`Use.refresh`), and only then reads them: until the lock was
-granted others were still writing. A transaction that has read nothing before may begin to read now instead.
-Locks end with the transaction, after its outcome is known: `release`; ROLLBACK TO a savepoint releases the
-later ones: `release_since`. An implicit statement does the same as a transaction.
+acquires their keys, then moves its `read_at` up (`CatalogUse.refresh`), and only then reads them: until the
+lock was granted others were still writing. A transaction that has read nothing before may begin to read now
+instead. Locks end with the transaction, after its outcome is known: `release`; ROLLBACK TO a savepoint
+releases the later ones: `release_since`. An implicit statement does the same as a transaction.
 
 While a node is alone its locks are in memory; if there are other nodes they are records too (see
 `cluster.locks.lock_waits`). Rows locked before another node came have no record: such a lock is lost, see
@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
-from tenure.cluster.locks.lock_table import DigestName, LockMode, LockOwner, Name, Standing
+from tenure.cluster.locks.lock_table import DigestName, LockEntry, LockMode, LockOwner, Name
 from tenure.cluster.locks.lock_waits import AcquiredLock, LockOptions, LockWaits, WaitPolicy
 from tenure.cluster.locks.table_holds import TableHolds, table_name
 from tenure.kv.keys import ROW_LOCKS, Span
@@ -134,9 +134,9 @@ class RowLocks:
         if held:
             self._waits.release(owner, list(held))
 
-    def standings(self) -> list[Standing]:
+    def entries(self) -> list[LockEntry]:
         """The holders and waiters of each lock on this node, advisory locks included."""
-        return self._waits.table.standings()
+        return self._waits.table.entries()
 
     def held(self, owner: LockOwner) -> int:
         return len(self._held.get(owner, ()))

@@ -18,7 +18,14 @@ from itertools import count
 
 from tenure.base.errors import DeadlockDetected, RetryError, TenureError
 from tenure.base.timestamp import ZERO_AT, Timestamp
-from tenure.cluster.locks.lock_records import LockHolder, LockRecord, LockRecords, in_the_way, must_give_way
+from tenure.cluster.locks.lock_records import (
+    LockHolder,
+    LockRecord,
+    LockRecords,
+    in_the_way,
+    must_give_way,
+    waits_between,
+)
 from tenure.cluster.locks.lock_table import LockMode, LockOwner, Name
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.liveness import NodeSession
@@ -175,10 +182,16 @@ class StoredLocks:
         self._expiries[session] = expires_at
         return False
 
-    def check_cycle(self, owner: LockOwner) -> None:
+    def waits(self) -> dict[LockHolder, set[LockHolder]]:
+        """Who waits for whom by the records, those of the dead left out."""
+        return waits_between(self._alive())
+
+    def _alive(self) -> list[list[LockRecord]]:
         lines = self.records.all(self.store.snapshot())
-        alive = [[each for each in line if not self._deaths.is_dead(each.session)] for line in lines.values()]
-        if must_give_way(LockHolder(self._session().id, owner.number), alive):
+        return [[each for each in line if not self._deaths.is_dead(each.session)] for line in lines.values()]
+
+    def check_cycle(self, owner: LockOwner) -> None:
+        if must_give_way(LockHolder(self._session().id, owner.number), self._alive()):
             raise DeadlockDetected(
                 "deadlock detected",
                 detail="Transactions of several nodes wait for each other's locks.",

@@ -115,17 +115,18 @@ class Deaths:
             self._store.engine.close_lane(lane)
         self._store.transact(lambda txn: self._sessions.forget_lanes(txn, session))
 
-    def reap(self) -> None:
+    def reap(self, own: SessionId | None = None) -> None:
         """Deletes expired sessions that nobody waits for, and completes burials that were interrupted.
 
-        A slow step for a loop.
+        A slow step for a loop. A node whose heartbeat is late leaves its own session: the heartbeat may still
+        extend it, as long as nobody else needs it gone.
         """
         now_at = self._store.clock.now()
         snapshot = self._store.snapshot()
         for session, lanes in list(self._sessions.dead_lanes(snapshot)):
             self._close_lanes(session, lanes)
         for present in list(self._sessions.list(snapshot)):
-            if present.expires_at < now_at:
+            if present.expires_at < now_at and present.id != own:
                 self.bury(present.id)
 
     def expiry(self, session: SessionId) -> Timestamp | None:

@@ -44,6 +44,9 @@ RETRY_SECONDS = 0.05
 
 JITTER = 0.1
 
+BEATS_MIN = 2
+"""Heartbeats within a ttl, however long their interval."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -72,6 +75,8 @@ class NodeLiveness(Protocol):
     """How a node is alive: by a session, or as in version 1."""
 
     def session(self) -> NodeSession: ...
+
+    def session_id(self) -> SessionId | None: ...
 
     def last_instance(self) -> int: ...
 
@@ -129,6 +134,11 @@ class Liveness:
         if session is None or session.done.is_set():
             raise SessionLost("this node has no session just now; it is getting a new one")
         return session
+
+    def session_id(self) -> SessionId | None:
+        """The id of the node's current session; None while it has none."""
+        session = self._session
+        return None if session is None or session.done.is_set() else session.id
 
     def last_instance(self) -> int:
         """The instance id of the node's session; while it has none, of the last one."""
@@ -219,18 +229,22 @@ class Liveness:
             self._beside(txn, session.id.instance)
             commit_at = txn.commit()
         except TooEarly:
-            return self._pause()  # the ttl was lowered; the expiration lies further away already
+            return self._pause(ttl_seconds)  # it was lowered; the expiration lies further away already
         except RetryError:
             return RETRY_SECONDS
         finally:
             txn.rollback()
         session.acknowledged(add_seconds(commit_at, ttl_seconds))
-        return self._pause()
+        return self._pause(ttl_seconds)
 
-    def _pause(self) -> float:
-        """The heartbeat's interval with some jitter; nodes started together diverge at the first one."""
+    def _pause(self, ttl_seconds: float) -> float:
+        """The heartbeat's interval with some jitter; nodes started together diverge at the first one.
+
+        It is never longer than the session lives: the two settings are changed one after the other.
+        """
         least, self._least_pause = self._least_pause, 1 - JITTER
-        return self._settings()[LIVENESS_HEARTBEAT] * self._store.env.rng.uniform(least, 1 + JITTER)
+        seconds = min(self._settings()[LIVENESS_HEARTBEAT], ttl_seconds / BEATS_MIN)
+        return seconds * self._store.env.rng.uniform(least, 1 + JITTER)
 
     def drain(self) -> None:
         """Publishes that this node is stopping; its session lives on until `release`."""

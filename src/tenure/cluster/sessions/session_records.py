@@ -178,8 +178,8 @@ class Sessions:
         if wanted is not None and self.instances.get(txn, wanted) is None:
             return wanted
         first = [each.id for each in self.instances.scan(txn, limit=INSTANCES_SEARCHED)]
-        for number, taken in enumerate(first, start=1):
-            if number != taken:
+        for number, used in enumerate(first, start=1):
+            if number != used:
                 return number
         if len(first) < INSTANCES_SEARCHED:
             return len(first) + 1

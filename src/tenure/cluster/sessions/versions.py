@@ -11,7 +11,8 @@ transactions read and write the same records, so they cannot interleave.
     version   since it, nodes ...
     1         hold jobs by instance id, which lives by heartbeats of its own, and lease descriptors one
               by one, for some minutes: all of it is in `version_one`
-    2         hold jobs by node sessions, and lease the whole catalog under one (`catalog.leases.node_leases`)
+    2         keep the head clock of the store (`storage.engine`), hold jobs by node sessions, and lease
+              the whole catalog under one (`catalog.leases.node_leases`)
 
 Invariant (version-join): no instance that is older than the cluster's version joins, and the version is not
 raised past an existing instance.
@@ -30,6 +31,9 @@ from tenure.kv.transaction import Transaction
 
 PROGRAM = 2
 """The version of this program."""
+
+HEAD_CLOCK = 2
+"""The first version whose nodes keep the head clock with every commit."""
 
 OLDEST = 1
 """The oldest version that it can emulate and share a cluster with."""
@@ -55,6 +59,7 @@ class Versions:
         """
         cluster = self.cluster(txn)
         if cluster is None:
+            _start_head_clock(txn, program)
             self._settings.put(txn, StoredSetting(VERSION.name, VERSION.render(program)))
         elif cluster > program:
             raise NewerFormat(
@@ -80,4 +85,11 @@ class Versions:
                 f"version {version} cannot be finalized: older instances are there: {names}",
                 hint="Upgrade or stop them first; a dead one goes away with its session.",
             )
+        _start_head_clock(txn, version)
         self._settings.put(txn, StoredSetting(VERSION.name, VERSION.render(version)))
+
+
+def _start_head_clock(txn: Transaction, version: int) -> None:
+    """No node of an older version writes from this commit on, so watches may trust the head clock."""
+    if version >= HEAD_CLOCK:
+        txn.start_head_clock()

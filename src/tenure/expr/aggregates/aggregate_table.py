@@ -24,14 +24,16 @@ _ORDERED = (
 """The types that PostgreSQL has min and max for: bool, uuid and jsonb are not among them."""
 
 
-def resolve_aggregate(name: str, given: Sequence[Type]) -> tuple[AggregateFunction, tuple[Type, ...]]:
+def resolve_aggregate(
+    name: str, argument_types: Sequence[Type]
+) -> tuple[AggregateFunction, tuple[Type, ...]]:
     """Returns the overload and the types its arguments have to be cast to; count(*) has none."""
-    return choose(name, aggregates_named(name), given)
+    return choose(name, aggregates_named(name), argument_types)
 
 
-def aggregate_type(aggregate: AggregateFunction, given: Sequence[Type]) -> Type:
+def aggregate_type(aggregate: AggregateFunction, argument_types: Sequence[Type]) -> Type:
     """The type of the result, for arguments of these types."""
-    return type_named(aggregate.result, aggregate, given)
+    return type_named(aggregate.result, aggregate, argument_types)
 
 
 def is_aggregate(name: str) -> bool:

@@ -57,8 +57,8 @@ def _gather_some(rows: list[Datum] | None, value: Datum) -> list[Datum]:
 
 def _gather_values(rows: list[Datum] | None, value: Datum) -> list[Datum]:
     """Leaves out NULLs. A group that has rows gives a list, even if all of them are NULL."""
-    known = [] if rows is None else rows
-    return known if value is None else _gather(known, value)
+    gathered_rows = [] if rows is None else rows
+    return gathered_rows if value is None else _gather(gathered_rows, value)
 
 
 def _elements(rows: list[Datum]) -> Datum:
@@ -103,8 +103,8 @@ def _json_array(gather: Gather, context: Context, kind: Type) -> Steps:
             return None
         # Each array except the first begins a new line; a NULL does not.
         starts = (before if at and each is not None else "" for at, each in enumerate(paced(rows)))
-        parts = [start + text(each, context.zone) for start, each in zip(starts, rows, strict=True)]
-        return Json("[" + ", ".join(parts) + "]")
+        texts = [start + text(each, context.zone) for start, each in zip(starts, rows, strict=True)]
+        return Json("[" + ", ".join(texts) + "]")
 
     return Steps(_nothing, gather, finish)
 

@@ -10,6 +10,7 @@ from math import ceil, floor
 from typing import Any
 
 from tenure.base.errors import OutOfRange
+from tenure.base.interruptible import paced
 from tenure.expr.aggregates.aggregate import AggregateFunction, Steps
 from tenure.expr.functions.time_arithmetic import add, negated, scaled
 from tenure.expr.types.datatype import Datum, Type
@@ -55,7 +56,7 @@ def _at_fractions(pick: Pick, rows: list[Datum], wanted: Any) -> Datum:
         return None
     return tuple(
         _at_fractions(pick, rows, each) if isinstance(each, tuple) else _at_fraction(pick, rows, each)
-        for each in wanted
+        for each in paced(wanted)
     )
 
 

@@ -127,10 +127,10 @@ def _no_squares() -> _Squares:
 
 def _add_square(state: _Squares, value: Decimal | int) -> _Squares:
     count, total, squares = state
-    given = Decimal(value)
-    if not given.is_finite():
+    number = Decimal(value)
+    if not number.is_finite():
         return count + 1, NAN, NAN
-    return count + 1, EXACT.add(total, given), EXACT.add(squares, EXACT.multiply(given, given))
+    return count + 1, EXACT.add(total, number), EXACT.add(squares, EXACT.multiply(number, number))
 
 
 def _numeric_spread(*, is_sample: bool, is_square: bool) -> Callable[[_Squares], Decimal | None]:

@@ -48,14 +48,14 @@ class WindowFunction:
         return f"{self.name}({','.join(self.arguments)})"
 
 
-def resolve_window(name: str, given: Sequence[Type]) -> tuple[WindowFunction, tuple[Type, ...]]:
+def resolve_window(name: str, argument_types: Sequence[Type]) -> tuple[WindowFunction, tuple[Type, ...]]:
     """Returns the overload and the types its arguments have to be cast to."""
-    return choose(name, _BY_NAME.get(name, []), given)
+    return choose(name, _BY_NAME.get(name, []), argument_types)
 
 
-def window_type(function: WindowFunction, given: Sequence[Type]) -> Type:
+def window_type(function: WindowFunction, argument_types: Sequence[Type]) -> Type:
     """The type of the result, for arguments of these types."""
-    return type_named(function.result, function, given)
+    return type_named(function.result, function, argument_types)
 
 
 def is_window_function(name: str) -> bool:

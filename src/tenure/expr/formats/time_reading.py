@@ -74,8 +74,8 @@ class _Reader:
         self.hour = 0
         self.is_exact = False
         """FX: every character of the pattern is one of the text."""
-        parts = fields(pattern)
-        for place, field in enumerate(parts):
+        pattern_fields = fields(pattern)
+        for place, field in enumerate(pattern_fields):
             if self.at >= len(text):
                 break
             if (field.key or place == 0) and not self.is_exact:
@@ -83,7 +83,7 @@ class _Reader:
             if field.key == "FX":
                 self.is_exact = True
             elif field.key:
-                self._field(field, self._slurps(field, parts[place + 1 :]))
+                self._field(field, self._slurps(field, pattern_fields[place + 1 :]))
                 self.skipped = 0
                 if not self.is_exact:
                     self._skip_spaces()
@@ -221,8 +221,8 @@ class _Reader:
         self._set("TZH", self._integer(field, 2, slurps=slurps), field)
 
     def _set(self, key: str, value: int, field: FormatField) -> None:
-        known = self.numbers.get(key, 0)
-        if known not in (0, value):
+        former = self.numbers.get(key, 0)
+        if former not in (0, value):
             raise InvalidDatetime(f'conflicting values for "{field.text}" field in formatting string')
         self.numbers[key] = value
 
@@ -232,14 +232,18 @@ class _Reader:
     # The fields put together
 
     def day(self, *, year_max: int = _YEAR_MAX) -> date:
-        given = self.numbers.get
-        year, month, day = self._year(), given("MM", 0), given("DD", 0)
-        is_given = {"year": bool(given("YYYY") or given("CC")), "month": bool(month), "day": bool(day)}
-        if given("J", 0):
-            return self._julian(given("J", 0) - JULIAN_OF_ORDINAL_0)
-        if given("W", 0):
-            day, is_given["day"] = (given("W", 0) - 1) * 7 + 1, True
-        ordinal = (given("WW", 0) - 1) * 7 + 1 if given("WW", 0) else given("DDD", 0)
+        number_of = self.numbers.get
+        year, month, day = self._year(), number_of("MM", 0), number_of("DD", 0)
+        is_given = {
+            "year": bool(number_of("YYYY") or number_of("CC")),
+            "month": bool(month),
+            "day": bool(day),
+        }
+        if number_of("J", 0):
+            return self._julian(number_of("J", 0) - JULIAN_OF_ORDINAL_0)
+        if number_of("W", 0):
+            day, is_given["day"] = (number_of("W", 0) - 1) * 7 + 1, True
+        ordinal = (number_of("WW", 0) - 1) * 7 + 1 if number_of("WW", 0) else number_of("DDD", 0)
         if ordinal and (month <= 1 or day <= 1):
             if not year:
                 raise InvalidDatetime("cannot calculate day of year without year information")
@@ -299,12 +303,12 @@ class _Reader:
             self.hour = self.hour % 12 + 12 * self.numbers.get("PM", 0)
 
     def micros(self) -> int:
-        given = self.numbers.get
-        whole, hour = given("SSSS", 0), self.hour
+        number_of = self.numbers.get
+        whole, hour = number_of("SSSS", 0), self.hour
         minute, second = (
-            given(key, 0) or default for key, default in (("MI", whole // 60 % 60), ("SS", whole % 60))
+            number_of(key, 0) or default for key, default in (("MI", whole // 60 % 60), ("SS", whole % 60))
         )
-        fraction = given("MS", 0) * 1000 + given("US", 0)
+        fraction = number_of("MS", 0) * 1000 + number_of("US", 0)
         is_right = 0 <= hour <= 23 and 0 <= minute <= 59 and 0 <= second <= 59 and 0 <= fraction < 1_000_000
         if not is_right:
             raise self._out_of_range()

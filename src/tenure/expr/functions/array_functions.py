@@ -38,6 +38,8 @@ def functions() -> Iterator[Function]:
         yield function(name, "anyarray, int4 -> int4", length_of)
     yield function("array_lower", "anyarray, int4 -> int4", lambda array, at: length_of(array, at) and 1)
     yield function("subscript", "anyarray, int4 -> anyelement", _subscript)
+    for vector, element in (("int2vector", "int2"), ("oidvector", "oid")):
+        yield function("subscript", f"{vector}, int4 -> {element}", _vector_subscript)
     yield Function("array_element", ("anyarray", "int4"), "anyelement", _element, is_variadic=True)
     for arguments, run in (
         (("anycompatiblearray", "anycompatible"), lambda array, each: _append(array, each)),
@@ -97,10 +99,10 @@ def _shapes() -> Iterator[Function]:
 
 
 def _texts() -> Iterator[Function]:
-    for given in (("anyarray", "text"), ("anyarray", "text", "text")):
+    for argument_types in (("anyarray", "text"), ("anyarray", "text", "text")):
         yield Function(
             "array_to_string",
-            given,
+            argument_types,
             "text",
             _to_string,
             Volatility.STABLE,
@@ -121,6 +123,10 @@ def _subscript(array: Datum, at: int) -> Datum:
     """NULL outside of the array, and for an array of more dimensions."""
     value = array[at - 1] if 1 <= at <= len(array) else None
     return None if isinstance(value, tuple) else value
+
+
+def _vector_subscript(vector: Datum, at: int) -> Datum:
+    return _subscript(vector, at + 1)
 
 
 def _element(array: Datum, *places: int) -> Datum:
@@ -321,7 +327,9 @@ def split(text: str | None, separator: str | None, null: str | None = None) -> D
         return ()
     charge_elements(len(text) if separator is None else text.count(separator) if separator else 1)
     if separator is None:
-        parts = list(text)
+        pieces = list(text)
     else:
-        parts = cut(text, separator) if separator else [text]
-    return tuple(parts) if null is None else tuple([None if each == null else each for each in paced(parts)])
+        pieces = cut(text, separator) if separator else [text]
+    return (
+        tuple(pieces) if null is None else tuple([None if each == null else each for each in paced(pieces)])
+    )

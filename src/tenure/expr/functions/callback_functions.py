@@ -1,4 +1,4 @@
-"""Functions that a callback of the Context answers: advisory locks, the liveness of sessions.
+"""Functions that a callback of the Context answers: advisory locks, sessions and whether they are alive.
 
 They are called by name through the Context, since they need layers above `expr`.
 
@@ -32,13 +32,16 @@ def functions() -> Iterator[Function]:
             yield _callback(name, arguments, result)
     yield _callback("pg_advisory_unlock_all", (), "void")
     yield _callback(LIVENESS, ("bytea",), "bool")
+    yield _callback("pg_cancel_backend", ("int4",), "bool")
+    yield _callback("pg_terminate_backend", ("int4",), "bool")
+    yield _callback("pg_terminate_backend", ("int4", "int8"), "bool")
 
 
 def _callback(name: str, arguments: tuple[str, ...], result: str) -> Function:
-    return Function(name, arguments, result, _asking(name), Volatility.VOLATILE, wants_context=True)
+    return Function(name, arguments, result, asking(name), Volatility.VOLATILE, wants_context=True)
 
 
-def _asking(name: str) -> Callable[..., Datum]:
+def asking(name: str) -> Callable[..., Datum]:
     def ask(context: Context, *arguments: Datum) -> Datum:
         if None in arguments:
             return None

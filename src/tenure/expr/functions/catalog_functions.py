@@ -1,6 +1,6 @@
-"""Functions about types and names that clients call: format_type, to_regclass, enum_range.
+"""Functions about types and names that clients call: format_type, to_regclass, pg_get_viewdef, enum_range.
 
-Walk: `expr.function_table` lists these; the Context's find_object looks up what only the catalog has.
+Walk: `expr.function_table` lists these; the Context looks up what only the catalog has.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,14 +8,14 @@ from functools import partial
 
 from tenure.base.errors import UserError
 from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.functions.callback_functions import asking
 from tenure.expr.functions.function import Context, Function, Volatility
+from tenure.expr.types.catalog_types import NodeText
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.enums import EnumOf
-from tenure.expr.types.system_types import TYPE_OIDS, Reg
+from tenure.expr.types.system_types import TYPE_OIDS, Reg, modifiers_in
 from tenure.expr.types.type_names import type_of
 
-_HEADER = 4
-"""PostgreSQL counts a length word into the modifiers of strings and numeric."""
 _BY_OID = {
     oid: TypeRef(name, is_array=bool(is_array))
     for name, oids in TYPE_OIDS.items()
@@ -31,11 +31,86 @@ def functions() -> Iterator[Function]:
     yield stable("format_type", ("oid", "int4"), "text", format_type, is_strict=False)
     for kind in ("regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole"):
         yield stable(f"to_{kind}", ("text",), kind, _finder(kind))
+    yield from _answered(stable)
     of_enum = partial(Function, is_strict=False, wants_types=True)
     yield of_enum("enum_first", ("anyenum",), "anyenum", _at(0))
     yield of_enum("enum_last", ("anyenum",), "anyenum", _at(-1))
     yield of_enum("enum_range", ("anyenum",), "anyarray", _range)
     yield of_enum("enum_range", ("anyenum", "anyenum"), "anyarray", _range)
+
+
+_SIGNATURES = """
+pg_get_userbyid oid: name
+obj_description oid: text
+obj_description oid name: text
+shobj_description oid name: text
+col_description oid int4: text
+pg_get_viewdef oid: text
+pg_get_viewdef oid bool: text
+pg_get_viewdef oid int4: text
+pg_get_viewdef text: text
+pg_get_viewdef text bool: text
+pg_get_constraintdef oid: text
+pg_get_constraintdef oid bool: text
+pg_get_indexdef oid: text
+pg_get_indexdef oid int4 bool: text
+pg_get_serial_sequence text text: text
+pg_relation_is_publishable regclass: bool
+pg_my_temp_schema: oid
+"""
+_VISIBLE = ("table", "type", "function", "operator", "opclass", "opfamily", "collation", "conversion")
+_OF_ABSENT = """
+pg_get_statisticsobjdef oid: text
+pg_get_statisticsobjdef_columns oid: text
+pg_get_function_result oid: text
+pg_get_function_arguments oid: text
+pg_get_function_identity_arguments oid: text
+pg_get_function_sqlbody oid: text
+pg_get_functiondef oid: text
+pg_get_triggerdef oid: text
+pg_get_triggerdef oid bool: text
+pg_get_ruledef oid: text
+pg_get_ruledef oid bool: text
+pg_get_partkeydef oid: text
+pg_get_partition_constraintdef oid: text
+pg_tablespace_location oid: text
+pg_relation_size regclass: int8
+pg_relation_size regclass text: int8
+pg_table_size regclass: int8
+pg_indexes_size regclass: int8
+pg_total_relation_size regclass: int8
+pg_database_size oid: int8
+pg_database_size name: int8
+pg_tablespace_size oid: int8
+pg_tablespace_size name: int8
+"""
+"""About what no database here has, or nobody measures: NULL, as PostgreSQL answers for what is not there."""
+
+
+def _answered(stable: Callable[..., Function]) -> Iterator[Function]:
+    """Functions that the catalog answers, through the Context."""
+    for name, arguments, result in _signatures(_SIGNATURES):
+        yield stable(name, arguments, result, asking(name))
+    visible = [f"pg_{kind}_is_visible" for kind in _VISIBLE]
+    visible += [f"pg_ts_{kind}_is_visible" for kind in ("config", "dict", "parser", "template")]
+    for name in (*visible, "pg_statistics_obj_is_visible"):
+        yield stable(name, ("oid",), "bool", asking(name))
+    for name, arguments, result in _signatures(_OF_ABSENT):
+        yield Function(name, arguments, result, lambda *values: None, Volatility.STABLE)
+    for more in ((), ("bool",)):
+        arguments = ("pg_node_tree", "oid", *more)
+        yield Function("pg_get_expr", arguments, "text", _expression_text, Volatility.STABLE)
+
+
+def _expression_text(tree: str, relation: int, is_pretty: bool = False) -> str:
+    return tree.pretty if is_pretty and isinstance(tree, NodeText) else str(tree)
+
+
+def _signatures(text: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    for line in text.strip().splitlines():
+        left, _, result = line.partition(": ")
+        name, *arguments = left.split()
+        yield name, tuple(arguments), result
 
 
 def format_type(context: Context, oid: int | None, modifier: int | None) -> str | None:
@@ -47,7 +122,7 @@ def format_type(context: Context, oid: int | None, modifier: int | None) -> str 
         return _name_of(context, oid)
     if modifier is None and ref.name == "char":
         return "character[]" if ref.is_array else "character"
-    modifiers = _modifiers(ref.name, modifier) if modifier is not None and modifier >= 0 else ()
+    modifiers = modifiers_in(ref.name, modifier) if modifier is not None and modifier >= 0 else ()
     return type_of(TypeRef(ref.name, modifiers, is_array=ref.is_array)).sql_name
 
 
@@ -57,20 +132,6 @@ def _name_of(context: Context, oid: int) -> str:
     except UserError:
         return "???" if oid else "-"
     return found.name if isinstance(found, Reg) and found.name != str(oid) else "???"
-
-
-def _modifiers(name: str, modifier: int) -> tuple[int, ...]:
-    match name:
-        case "varchar" | "char":
-            return (modifier - _HEADER,)
-        case "numeric":
-            scale = modifier - _HEADER & 0x7FF
-            return modifier - _HEADER >> 16, scale - 0x800 if scale > 0x3FF else scale
-        case "time" | "timestamp" | "timestamptz":
-            return (modifier,)
-        case "interval":
-            return (modifier & 0xFFFF,) if modifier & 0xFFFF <= 6 else ()
-    return ()
 
 
 def _finder(kind: str) -> Callable[[Context, str], Datum]:

@@ -38,7 +38,46 @@ _CODECS = {
 }
 
 
+_NAMES = (
+    *("SQL_ASCII", "EUC_JP", "EUC_CN", "EUC_KR", "EUC_TW", "EUC_JIS_2004", "UTF8", "MULE_INTERNAL"),
+    *(f"LATIN{number}" for number in _LATIN),
+    *("WIN1256", "WIN1258", "WIN866", "WIN874", "KOI8R", "WIN1251", "WIN1252"),
+    *(f"ISO_8859_{part}" for part in (5, 6, 7, 8)),
+    *("WIN1250", "WIN1253", "WIN1254", "WIN1255", "WIN1257", "KOI8U"),
+    *("SJIS", "BIG5", "GBK", "UHC", "GB18030", "JOHAB", "SHIFT_JIS_2004"),
+)
+"""PostgreSQL's encodings, by number."""
+_ALIASES = {
+    **{"unicode": "utf8", "win": "win1251", "alt": "win866", "koi8": "koi8r"},
+    **{"mskanji": "sjis", "shiftjis": "sjis"},
+    **dict.fromkeys(("abc", "tcvn", "tcvn5712", "vscii"), "win1258"),
+    **{f"iso8859{part}": f"latin{number}" for number, part in _LATIN.items()},
+    **{f"windows{page}": f"win{page}" for page in _WINDOWS},
+    **{"win932": "sjis", "win936": "gbk", "win949": "uhc", "win950": "big5"},
+    **{"windows932": "sjis", "windows936": "gbk", "windows949": "uhc", "windows950": "big5"},
+}
+
+
+def _plain(name: str) -> str:
+    """Only letters and digits count."""
+    return re.sub("[^a-z0-9]", "", name.lower())
+
+
+_NUMBERS = {_plain(name): number for number, name in enumerate(_NAMES)}
+
+
+def _encoding_number(name: str) -> int:
+    plain = _plain(name)
+    return _NUMBERS.get(_ALIASES.get(plain, plain), -1)
+
+
+def _encoding_name(number: int) -> str:
+    return _NAMES[number] if 0 <= number < len(_NAMES) else ""
+
+
 def functions() -> Iterator[Function]:
+    yield function("pg_encoding_to_char", "int4 -> name", _encoding_name)
+    yield function("pg_char_to_encoding", "name -> int4", _encoding_number)
     yield function("convert_from", "bytea, text -> text", _convert_from)
     yield function("convert_to", "text, text -> bytea", _convert_to)
 
@@ -69,8 +108,13 @@ def _convert_to(text: str, name: str) -> bytes:
         ) from None
 
 
+NAME_CHARACTERS_MAX = 63
+"""PostgreSQL's encodings are of type name, which has no more characters."""
+
+
 def _codec(name: str) -> str:
-    plain = re.sub("[^a-z0-9]", "", name.lower())
+    name = name[:NAME_CHARACTERS_MAX]
+    plain = _plain(name)
     if plain == _MULE:
         raise _refused(name)
     if plain not in _CODECS:

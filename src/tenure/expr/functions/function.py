@@ -59,7 +59,9 @@ class Context:
     rowid: Callable[[], int]
     clock_micros: Callable[[], int] | None = None
     """Reads the clock, for clock_timestamp(); without it, the statement's time is used."""
-    given: Sequence[Datum] = ()
+    rowids: Callable[[int], Sequence[int]] | None = None
+    """So many values of `rowid` at once, for rows that are written together."""
+    context_values: Sequence[Datum] = ()
     """The values of `ContextValue` nodes, by number."""
     nested: Sequence[Callable[..., Datum]] = ()
     """The callables that answer `Nested` nodes, by number: called with this Context and the arguments."""

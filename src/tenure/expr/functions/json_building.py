@@ -5,7 +5,7 @@
 Walk: `expr.function_table` lists these; `expr.functions.json_making` says how values are written.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from tenure.expr.functions.json_making import json_text_of, jsonb_object, jsonb_
 from tenure.expr.types.arrays import dimensions, flatten
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.json_values import Json, Jsonb, quoted
+from tenure.expr.types.value_lengths import join_all
 
 
 def functions() -> Iterator[Function]:
@@ -30,9 +31,9 @@ def functions() -> Iterator[Function]:
         yield several("jsonb_build_array", result="jsonb", run=_jsonb_array)
         yield several("json_build_object", result="json", run=_json_object)
         yield several("jsonb_build_object", result="jsonb", run=_jsonb_object)
-    for kind, made in (("json", _json_of_texts), ("jsonb", _jsonb_of_texts)):
-        yield function(f"{kind}_object", f"text[] -> {kind}", _of_list(made))
-        yield function(f"{kind}_object", f"text[], text[] -> {kind}", _of_two_lists(made))
+    for kind, build in (("json", _json_of_texts), ("jsonb", _jsonb_of_texts)):
+        yield function(f"{kind}_object", f"text[] -> {kind}", _of_list(build))
+        yield function(f"{kind}_object", f"text[], text[] -> {kind}", _of_two_lists(build))
 
 
 def _to_json(kind: Type) -> Callable[[Context, Datum], Json]:
@@ -50,7 +51,7 @@ def _json_array(*types: Type) -> Callable[..., Json]:
 
     def build(context: Context, *values: Datum) -> Json:
         members = [text(value, context.zone) for text, value in zip(texts, values, strict=True)]
-        return Json("[" + ", ".join(members) + "]")
+        return Json(_enclosed("[", members, "]"))
 
     return build
 
@@ -81,7 +82,7 @@ def _json_object(*types: Type) -> Callable[..., Json]:
             if key is None:
                 raise NullNotAllowed("null value not allowed for object key")
             members.append(f"{quoted(name(key, context.zone))} : {text(value, context.zone)}")
-        return Json("{" + ", ".join(members) + "}")
+        return Json(_enclosed("{", members, "}"))
 
     return build
 
@@ -148,8 +149,13 @@ def _json_of_texts(pairs: _Pairs) -> Json:
     members = [
         f"{quoted(name)} : {'null' if value is None else quoted(value)}" for name, value in paced(pairs)
     ]
-    return Json("{" + ", ".join(members) + "}")
+    return Json(_enclosed("{", members, "}"))
 
 
 def _jsonb_of_texts(pairs: _Pairs) -> Jsonb:
     return jsonb_object([(name, value) for name, value in pairs])
+
+
+def _enclosed(first: str, members: Sequence[str], last: str) -> str:
+    """Refuses what is too long before it is joined: joining it takes a second."""
+    return f"{first}{join_all(', ', members)}{last}"

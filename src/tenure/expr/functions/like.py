@@ -129,11 +129,11 @@ def _expression(pattern: str) -> tuple[re.Pattern[str], bool]:
 
 
 def _expressed(segment: Segment) -> str:
-    made, at = "", 0
+    expression, at = "", 0
     for place, letters in segment.runs:
-        made += "." * (place - at) + re.escape(letters)
+        expression += "." * (place - at) + re.escape(letters)
         at = place + len(letters)
-    return made + "." * (segment.length - at)
+    return expression + "." * (segment.length - at)
 
 
 def _matches(text: str, segments: tuple[Segment, ...]) -> bool:

@@ -38,8 +38,9 @@ def functions() -> Iterator[Function]:
 
 
 def _form(name: str) -> Form:
+    upper = name.upper() if len(name) <= len("NFKC") else name
     for each in FORMS:
-        if each == name.upper():
+        if each == upper:
             return each
     raise InvalidParameter(f"invalid normalization form: {name}")
 

@@ -21,6 +21,7 @@ FACTS: dict[str, Datum] = {
     "session_user": "root",
     "database": "defaultdb",
     "schemas": ("public",),
+    "temporary_schema": "",
     "pid": 0,
     "version": "PostgreSQL 18.0 (Tenure)",
     "transaction": 0,
@@ -31,7 +32,8 @@ FACTS: dict[str, Datum] = {
     "client_addr": None,
     "client_port": None,
 }
-"""Every name that `Context.session` may have. `schemas` are those of the search path that exist, in order;
+"""Every name that `Context.session` may have. `schemas` are those of the search path that exist, in order,
+and `temporary_schema` that of the session's temporary objects;
 `logical_timestamp` is the transaction's read timestamp; `started_at` when the node started."""
 
 _NAMES = {
@@ -54,7 +56,6 @@ _FIXED: dict[str, tuple[str, Datum]] = {
     "getdatabaseencoding": ("name", "UTF8"),
     "pg_is_in_recovery": ("bool", False),
     "pg_jit_available": ("bool", False),
-    "pg_my_temp_schema": ("oid", 0),
 }
 
 
@@ -74,7 +75,6 @@ def functions() -> Iterator[Function]:
     yield volatile("set_config", ("text", "text", "bool"), "text", _set_setting, is_strict=False)
     yield volatile("pg_sleep", ("float8",), "void", _sleep)
     yield Function("pg_typeof", ("any",), "regtype", _type_of, is_strict=False, wants_types=True)
-    yield function("pg_encoding_to_char", "int4 -> name", lambda code: "UTF8" if code == 6 else "")
     yield function("pg_is_other_temp_schema", "oid -> bool", lambda oid: False)
     yield function("pg_size_pretty", "int8 -> text", _size)
     for name, wanted in (("num_nulls", True), ("num_nonnulls", False)):
@@ -92,7 +92,10 @@ def _fact(name: str) -> Callable[[Context], Datum]:
 
 def _schemas(context: Context, has_implicit: bool) -> Datum:
     schemas: tuple[str, ...] = tuple(fact_of(context, "schemas"))
-    return ("pg_catalog", *schemas) if has_implicit and "pg_catalog" not in schemas else schemas
+    if not has_implicit:
+        return schemas
+    implicit = (str(fact_of(context, "temporary_schema")), "pg_catalog")
+    return (*(each for each in implicit if each and each not in schemas), *schemas)
 
 
 def _setting(context: Context, name: str, is_missing_ok: bool = False) -> str | None:

@@ -24,6 +24,9 @@ _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _LINE_BYTES = 57
 """They make a line of 76 characters of base64, the most that RFC 2045 allows."""
 
+_FORMAT_LENGTH_MAX = len("base64")
+"""A longer name is that of no format; 64 Mi characters are not made lower-case to find that out."""
+
 
 def functions() -> Iterator[Function]:
     yield function("encode", "bytea, text -> text", _encode)
@@ -51,7 +54,7 @@ def functions() -> Iterator[Function]:
 
 
 def _encode(data: bytes, format: str) -> str:
-    match format.lower():
+    match format[: _FORMAT_LENGTH_MAX + 1].lower():
         case "hex":
             check_length(2 * len(data))
             return data.hex()
@@ -68,7 +71,7 @@ def _base64_line(data: bytes, at: int) -> str:
 
 
 def _decode(text: str, format: str) -> bytes:
-    match format.lower():
+    match format[: _FORMAT_LENGTH_MAX + 1].lower():
         case "hex":
             return bytes_from_hex(text)
         case "base64":

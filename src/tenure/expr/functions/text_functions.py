@@ -98,10 +98,10 @@ LETTERS_MAX = 256
 them."""
 
 
-def _stripped_before(parts: Iterator[Any], letters: Any) -> int:
+def _stripped_before(letters_in_order: Iterator[Any], letters: Any) -> int:
     """How many characters at the start are all among the letters."""
     stripped = 0
-    for each in parts:
+    for each in letters_in_order:
         rest = len(each.lstrip(letters))
         stripped += len(each) - rest
         if rest:

@@ -34,11 +34,11 @@ def functions() -> Iterator[Function]:
     yield stable("make_timestamptz", numbers, "timestamptz", _make_instant)
     zoned = partial(Function, result="timestamptz", wants_context=True)
     yield zoned("make_timestamptz", (*numbers, "text"), run=_make_instant_in)
-    parts = ("int4", "int4", "int4", "int4", "int4", "int4", "float8")
-    for count in range(len(parts) + 1):
-        names, default = (_PARTS, "0") if count == len(parts) else ((), None)
+    argument_types = ("int4", "int4", "int4", "int4", "int4", "int4", "float8")
+    for count in range(len(argument_types) + 1):
+        names, default = (_PARTS, "0") if count == len(argument_types) else ((), None)
         yield Function(
-            "make_interval", parts[:count], "interval", _make_interval, names=names, default=default
+            "make_interval", argument_types[:count], "interval", _make_interval, names=names, default=default
         )
     yield function("to_timestamp", "float8 -> timestamptz", _to_timestamp)
     for kind in ("timestamp", "timestamptz"):
@@ -78,12 +78,12 @@ def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, sec
     return timestamp_of(micros_of(midnight) + _clock_micros(hour, minute, seconds))
 
 
-def _make_instant(context: Context, *parts: Any) -> datetime:
-    return from_zone(_make_timestamp(*parts), context.zone)
+def _make_instant(context: Context, *fields: Any) -> datetime:
+    return from_zone(_make_timestamp(*fields), context.zone)
 
 
-def _make_instant_in(context: Context, *parts: Any) -> datetime:
-    return from_zone(_make_timestamp(*parts[:-1]), _zone_of_literal(parts[-1], context.zone))
+def _make_instant_in(context: Context, *fields: Any) -> datetime:
+    return from_zone(_make_timestamp(*fields[:-1]), _zone_of_literal(fields[-1], context.zone))
 
 
 _OFFSET = re.compile(r"([+-])(\d{1,2}?)(?::?(\d{2}))?(?::?(\d{2}))?")
@@ -182,8 +182,8 @@ def _overlap(add: Callable[..., Any], ends: tuple[str, ...]) -> Callable[..., bo
 
 
 def _overlap_in(ends: tuple[str, ...]) -> Callable[..., bool | None]:
-    def run(context: Context, *given: Any) -> bool | None:
-        return _overlap(lambda at, by: add_interval_in(at, by, context.zone), ends)(*given)
+    def run(context: Context, *times: Any) -> bool | None:
+        return _overlap(lambda at, by: add_interval_in(at, by, context.zone), ends)(*times)
 
     return run
 

@@ -65,13 +65,13 @@ def _to_year(at: datetime, year: int) -> datetime:
 
 
 def _truncate(unit: str, at: datetime) -> datetime:
-    known = _unit(unit, "timestamp with time zone" if at.tzinfo else "timestamp without time zone")
-    if known not in _TRUNCATED:
+    field = _unit(unit, "timestamp with time zone" if at.tzinfo else "timestamp without time zone")
+    if field not in _TRUNCATED:
         raise _not_truncated(
-            unit, known, "timestamp with time zone" if at.tzinfo else "timestamp without time zone"
+            unit, field, "timestamp with time zone" if at.tzinfo else "timestamp without time zone"
         )
     try:
-        return _TRUNCATED[known](at)
+        return _TRUNCATED[field](at)
     except OverflowError:
         raise NotSupported("the result lies before the year 1") from None
 
@@ -97,33 +97,38 @@ def _truncated_in(unit: str, at: datetime, zone: tzinfo) -> datetime:
 
 
 def _truncate_interval(unit: str, value: Interval) -> Interval:
-    known = _unit(unit, "interval")
+    field = _unit(unit, "interval")
     months = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12_000}
-    if known in months:
-        step = months[known]
+    if field in months:
+        step = months[field]
         return Interval(trunc_divide(value.months, step) * step)
-    if known == "day":
+    if field == "day":
         return Interval(value.months, value.days)
     steps = {"microsecond": 1, "millisecond": 1000, "second": _SECOND, "minute": 60 * _SECOND, "hour": _HOUR}
-    if known not in steps:
-        raise _not_truncated(unit, known, "interval")
-    step = steps[known]
+    if field not in steps:
+        raise _not_truncated(unit, field, "interval")
+    step = steps[field]
     return Interval(value.months, value.days, trunc_divide(value.micros, step) * step)
 
 
+UNIT_CHARACTERS_MAX = 63
+"""PostgreSQL reads a unit as it reads an identifier: no more of it counts."""
+
+
 def _unit(word: str, kind: str) -> str:
-    known = _FIELDS.get(word.lower()) or span_unit(word.lower())
-    if known is None:
+    word = word[:UNIT_CHARACTERS_MAX]
+    field = _FIELDS.get(word.lower()) or span_unit(word.lower())
+    if field is None:
         raise InvalidParameter(f'unit "{word}" not recognized for type {kind}')
-    return known
+    return field
 
 
 _ONLY_EXTRACTED = ("isoyear", "epoch", "dow", "isodow", "doy", "julian")
 
 
-def _not_truncated(word: str, known: str, kind: str) -> UserError:
+def _not_truncated(word: str, field: str, kind: str) -> UserError:
     """Units that PostgreSQL accepts in extract only."""
-    if known in _ONLY_EXTRACTED:
+    if field in _ONLY_EXTRACTED:
         return InvalidParameter(f'unit "{word}" not recognized for type {kind}')
     return _unsupported(word, kind)
 
@@ -161,7 +166,7 @@ def _clock_part(unit: str, micros: int) -> Decimal | None:
 
 def _day_part(unit: str, day: date) -> Decimal | None:
     iso = day.isocalendar()
-    parts = {
+    fields = {
         "day": day.day,
         "month": day.month,
         "quarter": (day.month - 1) // 3 + 1,
@@ -175,7 +180,7 @@ def _day_part(unit: str, day: date) -> Decimal | None:
         "dow": iso.weekday % 7,
         "doy": day.timetuple().tm_yday,
     }
-    return Decimal(parts[unit]) if unit in parts else None
+    return Decimal(fields[unit]) if unit in fields else None
 
 
 def _date_field(unit: str, value: date) -> Decimal | None:
@@ -202,8 +207,8 @@ def _timestamp_field(unit: str, value: datetime) -> Decimal | None:
 
 def _offset_part(unit: str, seconds: int) -> Decimal:
     hours, minutes = trunc_divide(seconds, 3600), trunc_divide(seconds, 60)
-    parts = {"timezone_hour": hours, "timezone_minute": minutes - hours * 60}
-    return Decimal(parts.get(unit, seconds))
+    fields = {"timezone_hour": hours, "timezone_minute": minutes - hours * 60}
+    return Decimal(fields.get(unit, seconds))
 
 
 def _interval_field(unit: str, value: Interval) -> Decimal | None:
@@ -212,7 +217,7 @@ def _interval_field(unit: str, value: Interval) -> Decimal | None:
     if unit == "epoch":
         quarter_days = years * 1461 + months * 120 + value.days * 4
         return _scaled(quarter_days * 21_600 * _SECOND + value.micros, 6)
-    parts = {
+    fields = {
         "day": value.days,
         "month": months,
         "quarter": months // 3 + 1 if value.months >= 0 else -(-months // 3) - 1,
@@ -222,7 +227,7 @@ def _interval_field(unit: str, value: Interval) -> Decimal | None:
         "millennium": trunc_divide(years, 1000),
         "week": trunc_divide(value.days, 7),
     }
-    return Decimal(parts[unit]) if unit in parts else _clock_part(unit, value.micros)
+    return Decimal(fields[unit]) if unit in fields else _clock_part(unit, value.micros)
 
 
 _PARTS: dict[str, Callable[[str, Any], Decimal | None]] = {

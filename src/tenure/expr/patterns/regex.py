@@ -128,25 +128,25 @@ def compile_regex(pattern: str, options: RegexOptions) -> Regex:
 def _compile_regex(pattern: str, options: RegexOptions) -> Regex:
     if len(pattern) > PATTERN_CHARS_MAX:
         raise InvalidRegex("regular expression is too complex: it is too long")
-    made = translate(pattern, options._replace(is_global=False))
-    if len(made.pattern) > PATTERN_CHARS_MAX:
+    translation = translate(pattern, options._replace(is_global=False))
+    if len(translation.pattern) > PATTERN_CHARS_MAX:
         raise InvalidRegex("regular expression is too complex: it is too long")
-    compiled = _compiled(made, captures=True)
-    quick = _compiled(made, captures=False) if compiled.groups else compiled
-    is_sure = made.positions <= SURE_POSITIONS_MAX
-    return Regex(compiled, quick, made.is_mixed, made.has_boundaries, is_sure)
+    compiled = _compiled(translation, captures=True)
+    quick = _compiled(translation, captures=False) if compiled.groups else compiled
+    is_sure = translation.positions <= SURE_POSITIONS_MAX
+    return Regex(compiled, quick, translation.is_mixed, translation.has_boundaries, is_sure)
 
 
 _kept_regex = lru_cache(maxsize=COMPILED_MAX)(_compile_regex)
 
 
-def _compiled(made: Translated, *, captures: bool) -> Any:
+def _compiled(translation: Translated, *, captures: bool) -> Any:
     settings = re2.Options()
-    settings.longest_match = not made.is_shortest
+    settings.longest_match = not translation.is_shortest
     settings.never_capture = not captures
     settings.log_errors = False
     settings.max_mem = MEMORY_MAX
     try:
-        return re2.compile(made.pattern, settings)
+        return re2.compile(translation.pattern, settings)
     except re2.error as error:
         raise InvalidRegex(f"regular expression is too complex: {error}") from None

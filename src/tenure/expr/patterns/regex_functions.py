@@ -143,8 +143,8 @@ def _substr(
     part = _group(regex, part)
     if found is None or part > regex.groups:
         return None
-    taken: str | None = found.group(part)
-    return taken
+    matched: str | None = found.group(part)
+    return matched
 
 
 def _group(regex: Regex, part: int) -> int:
@@ -158,8 +158,8 @@ def _substring(text: str, pattern: str) -> str | None:
     found = regex.search(text)
     if found is None:
         return None
-    taken: str | None = found.group(1 if regex.groups else 0)
-    return taken
+    matched: str | None = found.group(1 if regex.groups else 0)
+    return matched
 
 
 def _similar_substring(text: str, pattern: str, escape: str) -> str | None:
@@ -227,15 +227,15 @@ def _filled(replacement: str, found: Any, groups: int) -> str:
 
 def _split(text: str, pattern: str, flags: str = "") -> Datum:
     regex = _regex("regexp_split_to_array", pattern, flags)
-    parts: list[str] = []
+    pieces: list[str] = []
     last = 0
     for found in regex.matches(text, wants_groups=False):
         # An empty match at the start, at the end or right after another one divides nothing.
         if found.start() == found.end() and found.start() in (last, len(text)):
             continue
-        parts.append(text[last : found.start()])
+        pieces.append(text[last : found.start()])
         last = found.end()
-    return (*parts, text[last:])
+    return (*pieces, text[last:])
 
 
 def _split_rows(text: str, pattern: str, flags: str = "") -> Iterator[tuple[str]]:
@@ -249,23 +249,23 @@ def similar_to_escape(pattern: str, escape: str = "\\") -> str:
     """A pattern of SIMILAR TO as a regular expression of PostgreSQL's."""
     if len(escape) > 1:
         raise InvalidEscape("invalid escape string: it must be empty or one character")
-    made: list[str] = []
+    pieces: list[str] = []
     is_in_bracket = is_after_escape = False
     for each in paced(pattern):
         if is_after_escape:
             if each == '"' and not is_in_bracket:
                 raise NotSupported("separators in the pattern of SIMILAR TO are not supported")
-            made.append("\\" + each)
+            pieces.append("\\" + each)
             is_after_escape = False
         elif each == escape:
             is_after_escape = True
         elif is_in_bracket:
-            made.append("\\\\" if each == "\\" else each)
+            pieces.append("\\\\" if each == "\\" else each)
             is_in_bracket = each != "]"
         else:
             is_in_bracket = each == "["
-            made.append(_SIMILAR.get(each, each))
-    return "^(?:" + "".join(made) + ")$"
+            pieces.append(_SIMILAR.get(each, each))
+    return "^(?:" + "".join(pieces) + ")$"
 
 
 _SIMILAR = {"%": ".*", "_": ".", "(": "(?:", "\\": "\\\\", ".": "\\.", "^": "\\^", "$": "\\$"}

@@ -114,17 +114,17 @@ def _with_option(options: RegexOptions, letter: str) -> RegexOptions:
 def translate(pattern: str, options: RegexOptions) -> Translated:
     pattern, options = _without_prefix(pattern, options)
     if options.is_literal:
-        made = "".join([literal(each) for each in pattern])
+        expression = "".join([literal(each) for each in pattern])
         return Translated(
-            _cased(made, options), is_shortest=False, is_mixed=False, has_boundaries=False, positions=1
+            _cased(expression, options), is_shortest=False, is_mixed=False, has_boundaries=False, positions=1
         )
     reader = _Reader(pattern, options)
-    made = reader.alternatives(depth=0)
+    expression = reader.alternatives(depth=0)
     if reader.at < len(pattern):
         raise InvalidRegex("parentheses () not balanced")
     kinds = reader.kinds
     return Translated(
-        _cased(made, options),
+        _cased(expression, options),
         is_shortest=kinds == {"short"} and not reader.has_alternatives,
         is_mixed="short" in kinds and (len(kinds) > 1 or reader.has_alternatives),
         has_boundaries=reader.has_boundaries,
@@ -132,8 +132,8 @@ def translate(pattern: str, options: RegexOptions) -> Translated:
     )
 
 
-def _cased(made: str, options: RegexOptions) -> str:
-    return f"(?i:{made})" if options.ignores_case else made
+def _cased(expression: str, options: RegexOptions) -> str:
+    return f"(?i:{expression})" if options.ignores_case else expression
 
 
 def _without_prefix(pattern: str, options: RegexOptions) -> tuple[str, RegexOptions]:
@@ -191,7 +191,7 @@ class _Reader:
         return "|".join(branches)
 
     def _branch(self, depth: int) -> str:
-        made: list[str] = []
+        pieces: list[str] = []
         is_after_letter = False
         while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
             if self.options.is_expanded and self._skip_blank():
@@ -199,14 +199,14 @@ class _Reader:
             before, is_letter = self.positions, self.pattern[self.at] not in _SIGNS
             atom, may_repeat = self._atom(depth)
             quantifier = self._quantifier(may_repeat=may_repeat)
-            made.append(atom + quantifier)
+            pieces.append(atom + quantifier)
             if self.positions == before:  # no group
                 self.positions += not (is_letter and is_after_letter) or bool(quantifier)
             self.positions = before + (self.positions - before) * _times(quantifier)
             is_after_letter = is_letter and not quantifier
-            if len(made) % STEPS_PER_CHECK == 0:
+            if len(pieces) % STEPS_PER_CHECK == 0:
                 check_now()
-        return "".join(made)
+        return "".join(pieces)
 
     def _skip_blank(self) -> bool:
         found = re.compile(r"\s+|#[^\n]*").match(self.pattern, self.at)

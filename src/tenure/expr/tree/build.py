@@ -121,12 +121,12 @@ def _as_fixed_text(operand: Typed) -> Typed:
 def with_casts(function: Signature, arguments: Sequence[Typed], targets: Sequence[Type]) -> list[Typed]:
     """The arguments cast to the function's types. A parameter of type "any" does not give its argument a
     type."""
-    given = []
+    operands = []
     for at, (each, target) in enumerate(zip(arguments, targets, strict=True)):
         takes_any = function.arguments[min(at, len(function.arguments) - 1)] in ("any", "anynonarray")
         is_open = takes_any and isinstance(each.type, Undecided) and isinstance(each.node, ContextValue)
-        given.append(each.type.decide(UNKNOWN, IMPLICIT) if is_open else coerce(each, target))  # type: ignore[attr-defined]
-    return given
+        operands.append(each.type.decide(UNKNOWN, IMPLICIT) if is_open else coerce(each, target))  # type: ignore[attr-defined]
+    return operands
 
 
 def call_named(name: str, positional: Sequence[Typed], named: Mapping[str, Typed]) -> Typed:
@@ -134,8 +134,8 @@ def call_named(name: str, positional: Sequence[Typed], named: Mapping[str, Typed
     for function in functions_named(name):
         rest = function.names[len(positional) :]
         if function.default is not None and set(named) <= set(rest):
-            given = [named.get(each) or literal(function.default) for each in rest]
-            return call(name, *positional, *given)
+            rest_values = [named.get(each) or literal(function.default) for each in rest]
+            return call(name, *positional, *rest_values)
     raise UndefinedFunction(f"function {name} does not exist with the arguments {', '.join(named)}")
 
 
@@ -232,8 +232,8 @@ def case(branches: Sequence[tuple[Typed, Typed]], otherwise: Typed | None = None
     # The order decides which types a mismatch names: ELSE counts first, as in PostgreSQL.
     results = [*([otherwise] if otherwise else []), *(then for _, then in branches)]
     kind = common_type([each.type for each in results], "CASE")
-    made = tuple((condition(when, "argument of WHEN"), coerce(then, kind).node) for when, then in branches)
-    return Typed(Case(made, coerce(otherwise, kind).node if otherwise else None), kind)
+    pairs = tuple((condition(when, "argument of WHEN"), coerce(then, kind).node) for when, then in branches)
+    return Typed(Case(pairs, coerce(otherwise, kind).node if otherwise else None), kind)
 
 
 def coalesce(*operands: Typed) -> Typed:
@@ -246,10 +246,10 @@ def nullif(left: Typed, right: Typed) -> Typed:
     numeric."""
     equal = _comparison("=", left, right)
     first, second = equal.arguments
-    taken = resolve("=", [left.type, right.type])[1][0]
-    if taken.family == left.type.family:
+    compared_type = resolve("=", [left.type, right.type])[1][0]
+    if compared_type.family == left.type.family:
         return Typed(NullIf(equal.function, first, second, left.node), left.type)
-    return Typed(NullIf(equal.function, first, second, first), taken)
+    return Typed(NullIf(equal.function, first, second, first), compared_type)
 
 
 def greatest(*operands: Typed) -> Typed:
@@ -274,11 +274,11 @@ def in_list(operand: Typed, *items: Typed, is_negated: bool = False) -> Typed:
     equal = _comparison("=", left, first)
     # Lists can be very long: items of the first item's type share its overload.
     is_as_it_is = equal.arguments[1] is first.node
-    made = [
+    converted_items = [
         each.node if is_as_it_is and each.type == first.type else _comparison("=", left, each).arguments[1]
         for each in (coerce(item, kind) for item in items)
     ]
-    return Typed(InList(equal.function, equal.arguments[0], tuple(made), is_negated), BOOL)
+    return Typed(InList(equal.function, equal.arguments[0], tuple(converted_items), is_negated), BOOL)
 
 
 def quantified(name: str, operand: Typed, array: Typed, *, is_all: bool = False) -> Typed:

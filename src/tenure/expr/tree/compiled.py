@@ -137,7 +137,7 @@ class _Compiler:
     def _from_context(self, tree: ContextValue | Nested) -> tuple[Evaluate, Type]:
         number, kind = tree.number, type_of(tree.type, self.enum)
         if isinstance(tree, ContextValue):
-            return (lambda row, context: context.given[number]), kind
+            return (lambda row, context: context.context_values[number]), kind
         arguments = [self.compile(each)[0] for each in tree.arguments]
         return (
             lambda row, context: context.nested[number](context, *[each(row, context) for each in arguments])
@@ -145,17 +145,17 @@ class _Compiler:
 
     def _call(self, tree: Call) -> tuple[Evaluate, Type]:
         function = function_with_id(tree.function)
-        parts = [self.compile(each) for each in tree.arguments]
-        types = [kind for _, kind in parts]
+        operands = [self.compile(each) for each in tree.arguments]
+        types = [kind for _, kind in operands]
         _check_arguments(function, types)
         run = function.run(*types) if function.wants_types else function.run
-        evaluates = [evaluate for evaluate, _ in parts]
+        evaluates = [evaluate for evaluate, _ in operands]
         kind = result_type(function, types)
         if function.wants_context:
             return with_context(run, evaluates, is_strict=function.is_strict), kind
         if not function.is_strict:
             return (lambda row, context: run(*[each(row, context) for each in evaluates])), kind
-        if len(parts) == 2:
+        if len(operands) == 2:
             return self._binary(run, tree, evaluates), kind
         return strict(run, evaluates), kind
 
@@ -165,8 +165,8 @@ class _Compiler:
             column, value = left.column, evaluates[1]({}, _NO_CONTEXT)
 
             def of_column_and_const(row: Row, context: Context) -> Datum:
-                given = row[column]
-                return None if given is None else run(given, value)
+                operand = row[column]
+                return None if operand is None else run(operand, value)
 
             return of_column_and_const
         return strict_of_two(run, *evaluates)
@@ -215,18 +215,18 @@ class _Compiler:
         return distinct
 
     def _case(self, tree: Case) -> tuple[Evaluate, Type]:
-        made = [(self._condition(when), self.compile(then)) for when, then in tree.branches]
+        typed_branches = [(self._condition(when), self.compile(then)) for when, then in tree.branches]
         otherwise = self.compile(tree.otherwise) if tree.otherwise is not None else None
-        kind = _same([then[1] for _, then in made] + ([otherwise[1]] if otherwise else []))
-        branches = [(when, then[0]) for when, then in made]
+        kind = _same([then[1] for _, then in typed_branches] + ([otherwise[1]] if otherwise else []))
+        branches = [(when, then[0]) for when, then in typed_branches]
         return first_true(branches, otherwise[0] if otherwise else null), kind
 
     def _choice(self, tree: Coalesce | Extreme | NullIf) -> tuple[Evaluate, Type]:
         if isinstance(tree, NullIf):
             return self._nullif(tree)
-        parts = [self.compile(each) for each in tree.operands]
-        kind = _same([each for _, each in parts])
-        operands = [evaluate for evaluate, _ in parts]
+        typed_operands = [self.compile(each) for each in tree.operands]
+        kind = _same([each for _, each in typed_operands])
+        operands = [evaluate for evaluate, _ in typed_operands]
         if isinstance(tree, Coalesce):
             return coalesce(operands), kind
         return extreme(operands, kind, max if tree.is_greatest else min), kind
@@ -273,11 +273,11 @@ class _Compiler:
         right."""
         if not all(isinstance(each, Const) and each.packed is not None for each in tree.items):
             return frozenset()
-        parts = [self.compile(each) for each in (tree.operand, *tree.items)]
-        types = [kind for _, kind in parts]
+        operands = [self.compile(each) for each in (tree.operand, *tree.items)]
+        types = [kind for _, kind in operands]
         if len({kind.family for kind in types}) > 1 or not types[0].compares_natively:
             return frozenset()
-        return frozenset(evaluate({}, _NO_CONTEXT) for evaluate, _ in parts[1:])
+        return frozenset(evaluate({}, _NO_CONTEXT) for evaluate, _ in operands[1:])
 
     def _quantified(self, tree: Quantified) -> Evaluate:
         operand, left = self.compile(tree.operand)
@@ -347,13 +347,13 @@ def _check_arguments(function: Function, types: Sequence[Type]) -> None:
         for family, kind in zip(expected, types, strict=True)
     )
     if not is_right:
-        given = ", ".join(each.sql_name for each in types)
-        raise DatatypeMismatch(f"function {function.id} is called with ({given})")
+        type_names = ", ".join(each.sql_name for each in types)
+        raise DatatypeMismatch(f"function {function.id} is called with ({type_names})")
 
 
 def _same(types: Sequence[Type]) -> Type:
-    known = [each for each in types if each.family != "unknown"] or list(types)
-    if len({each.family for each in known}) > 1:
-        names = ", ".join(each.sql_name for each in known)
+    known_types = [each for each in types if each.family != "unknown"] or list(types)
+    if len({each.family for each in known_types}) > 1:
+        names = ", ".join(each.sql_name for each in known_types)
         raise DatatypeMismatch(f"the alternatives have different types: {names}")
-    return known[0]
+    return known_types[0]

@@ -102,18 +102,18 @@ class _Folder:
         found = [self._folded(each) for each in children(tree)]
         if not any(found) and self._is_foldable(tree):
             return None
-        parts = [run or self._value(each) for each, run in zip(children(tree), found, strict=True)]
+        folds = [run or self._value(each) for each, run in zip(children(tree), found, strict=True)]
         match tree:
             case And() | Or():
-                return _logic(parts, decided_by=isinstance(tree, Or))
+                return _logic(folds, decided_by=isinstance(tree, Or))
             case Case():
-                return _case(parts, len(tree.branches))
+                return _case(folds, len(tree.branches))
             case Coalesce():
-                return _coalesce(parts)
+                return _coalesce(folds)
             case Call() if not function_with_id(tree.function).is_strict:
-                return _rest(parts, is_strict=False)
+                return _rest(folds, is_strict=False)
             case _:
-                return _rest(parts, is_strict=isinstance(tree, Call | Cast))
+                return _rest(folds, is_strict=isinstance(tree, Call | Cast))
 
     def _value(self, tree: Node) -> Fold:
         evaluate = compile(tree, {}, self._enum)
@@ -159,18 +159,18 @@ def _varies(context: Context) -> Any:
     return VARIES
 
 
-def _rest(parts: Sequence[Fold], *, is_strict: bool) -> Fold:
+def _rest(folds: Sequence[Fold], *, is_strict: bool) -> Fold:
     def rest(context: Context) -> Any:
-        values = [each(context) for each in parts]
+        values = [each(context) for each in folds]
         return None if is_strict and None in values else VARIES
 
     return rest
 
 
-def _logic(parts: Sequence[Fold], *, decided_by: bool) -> Fold:
+def _logic(folds: Sequence[Fold], *, decided_by: bool) -> Fold:
     def logic(context: Context) -> Any:
         values = []
-        for each in parts:
+        for each in folds:
             value = each(context)
             if value is decided_by:
                 return value
@@ -182,27 +182,27 @@ def _logic(parts: Sequence[Fold], *, decided_by: bool) -> Fold:
     return logic
 
 
-def _case(parts: Sequence[Fold], count: int) -> Fold:
+def _case(folds: Sequence[Fold], count: int) -> Fold:
     def case(context: Context) -> Any:
         has_varied = False
         for at in range(count):
-            condition = parts[2 * at](context)
+            condition = folds[2 * at](context)
             if condition is VARIES:
                 has_varied = True
-                parts[2 * at + 1](context)
+                folds[2 * at + 1](context)
             elif condition is True:
-                value = parts[2 * at + 1](context)
+                value = folds[2 * at + 1](context)
                 return VARIES if has_varied else value
-        value = parts[2 * count](context) if len(parts) > 2 * count else None
+        value = folds[2 * count](context) if len(folds) > 2 * count else None
         return VARIES if has_varied else value
 
     return case
 
 
-def _coalesce(parts: Sequence[Fold]) -> Fold:
+def _coalesce(folds: Sequence[Fold]) -> Fold:
     def coalesce(context: Context) -> Any:
         has_varied = False
-        for each in parts:
+        for each in folds:
             value = each(context)
             if value is VARIES:
                 has_varied = True

@@ -107,20 +107,20 @@ def type_named(result: str, function: Signature, argument_types: Sequence[Type])
 
 def common_type(types: Sequence[Type], what: str) -> Type:
     """The type that all of these become, in CASE, COALESCE, GREATEST, IN and ARRAY."""
-    known = [each for each in types if each.family != UNKNOWN]
-    if not known:
+    known_types = [each for each in types if each.family != UNKNOWN]
+    if not known_types:
         return TEXT
-    if len(known) == len(types) and all(each == known[0] for each in known):
-        return known[0]
-    chosen = bare(known[0])
-    for each in map(bare, known[1:]):
+    if len(known_types) == len(types) and all(each == known_types[0] for each in known_types):
+        return known_types[0]
+    chosen = bare(known_types[0])
+    for each in map(bare, known_types[1:]):
         if each.family == chosen.family:
             continue
         if each.category != chosen.category:
             raise DatatypeMismatch(f"{what} types {chosen.sql_name} and {each.sql_name} cannot be matched")
         if not chosen.is_preferred and _reaches(chosen, each) and not _reaches(each, chosen):
             chosen = each
-    for each in known:
+    for each in known_types:
         if not _reaches(each, chosen):
             raise CannotMatch(f"{what} could not convert type {each.sql_name} to {chosen.sql_name}")
     return chosen
@@ -271,10 +271,10 @@ def _suits(function: Signature, slots: dict[int, tuple[str, bool]]) -> bool:
 
 def _by_typed_arguments(candidates: list[S], argument_types: Sequence[Type]) -> list[S]:
     """If all typed arguments are of one type, takes the literals to be of it too."""
-    known = {each.family: each for each in argument_types if each.family != UNKNOWN}
-    if len(candidates) < 2 or len(known) != 1:
+    known_types = {each.family: each for each in argument_types if each.family != UNKNOWN}
+    if len(candidates) < 2 or len(known_types) != 1:
         return candidates
-    (kind,) = known.values()
+    (kind,) = known_types.values()
     kept = [each for each in candidates if _is_reachable(each, [kind] * len(argument_types))]
     return kept if len(kept) == 1 else candidates
 

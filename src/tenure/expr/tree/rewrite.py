@@ -36,11 +36,11 @@ def rewrite(tree: Node, change: Callable[[Node], Node | None]) -> Node:
     changed = change(tree)
     if changed is not None:
         return changed
-    parts = children(tree)
-    made = tuple(rewrite(each, change) for each in parts)
-    if all(new is old for new, old in zip(made, parts, strict=True)):
+    old_children = children(tree)
+    new_children = tuple(rewrite(each, change) for each in old_children)
+    if all(new is old for new, old in zip(new_children, old_children, strict=True)):
         return tree
-    return with_children(tree, made)
+    return with_children(tree, new_children)
 
 
 def shifted(tree: Node, by: int) -> Node:
@@ -50,27 +50,29 @@ def shifted(tree: Node, by: int) -> Node:
     return rewrite(tree, lambda node: ColumnRef(node.column + by) if isinstance(node, ColumnRef) else None)
 
 
-def with_children(tree: Node, parts: tuple[Node, ...]) -> Node:
+def with_children(tree: Node, new_children: tuple[Node, ...]) -> Node:
     """The inverse of `children`."""
     match tree:
         case Const() | ColumnRef() | ContextValue():
             return tree
         case Call() | Nested():
-            return replace(tree, arguments=parts)
+            return replace(tree, arguments=new_children)
         case Cast() | Not() | IsNull() | IsTruth():
-            return replace(tree, operand=parts[0])
+            return replace(tree, operand=new_children[0])
         case And() | Or() | Coalesce() | Extreme():
-            return replace(tree, operands=parts)
+            return replace(tree, operands=new_children)
         case IsDistinct():
-            return replace(tree, left=parts[0], right=parts[1])
+            return replace(tree, left=new_children[0], right=new_children[1])
         case NullIf():
-            return replace(tree, left=parts[0], right=parts[1], result=parts[2])
+            return replace(tree, left=new_children[0], right=new_children[1], result=new_children[2])
         case Case():
-            pairs = tuple(zip(parts[0::2], parts[1::2], strict=False))[: len(tree.branches)]
-            return replace(tree, branches=pairs, otherwise=None if tree.otherwise is None else parts[-1])
+            pairs = tuple(zip(new_children[0::2], new_children[1::2], strict=False))[: len(tree.branches)]
+            return replace(
+                tree, branches=pairs, otherwise=None if tree.otherwise is None else new_children[-1]
+            )
         case InList():
-            return replace(tree, operand=parts[0], items=parts[1:])
+            return replace(tree, operand=new_children[0], items=new_children[1:])
         case Quantified():
-            return replace(tree, operand=parts[0], array=parts[1])
+            return replace(tree, operand=new_children[0], array=new_children[1])
         case MakeArray():
-            return replace(tree, elements=parts)
+            return replace(tree, elements=new_children)

@@ -3,6 +3,8 @@
 Implicit casts are left out, as reading the text makes them again; everything else that decides the
 meaning is written, with brackets around every operator.
 
+`postgres_text` writes them as PostgreSQL does instead, for its clients.
+
 Walk: `sql` shows defaults, CHECKs and predicates with `render`, and writes CREATE statements.
 """
 
@@ -35,10 +37,10 @@ from tenure.expr.types.type_names import EnumLookup, type_of
 
 def render(tree: Node, name_of: Callable[[int], str], enum: EnumLookup | None = None) -> str:
     """`name_of` gives a column's name as SQL writes it, in quotes where it needs them."""
-    return _Writer(name_of, enum).write(tree)
+    return SqlWriter(name_of, enum).write(tree)
 
 
-class _Writer:
+class SqlWriter:
     def __init__(self, name_of: Callable[[int], str], enum: EnumLookup | None) -> None:
         self.name_of = name_of
         self.enum = enum

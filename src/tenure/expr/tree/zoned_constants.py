@@ -15,8 +15,10 @@ from tenure.expr.tree.build import const
 from tenure.expr.tree.compiled import check
 from tenure.expr.tree.expressions import Cast, Const, Node, nodes
 from tenure.expr.tree.rewrite import rewrite
+from tenure.expr.types.arrays import ArrayOf
 from tenure.expr.types.casts import zoned_cast
 from tenure.expr.types.datatype import Type
+from tenure.expr.types.enums import EnumOf
 from tenure.expr.types.type_names import EnumLookup, type_of
 
 
@@ -37,7 +39,8 @@ def fix_constants(tree: Node, zone: tzinfo, enum: EnumLookup | None = None) -> N
 
 
 _TEXTS = ("text", "varchar", "bpchar", "name")
-_DAYS = ("date", "timestamp", "timestamptz", "timetz")
+_SHOWN_BY_SESSION = ("date", "timestamp", "timestamptz", "timetz", "interval")
+"""As PostgreSQL counts it: their text depends on settings. A time of day depends on them when it is read."""
 
 
 def depends_on_session(tree: Node, columns: Mapping[int, Type], enum: EnumLookup | None = None) -> bool:
@@ -50,5 +53,11 @@ def _is_stable(cast: Cast, source: Type, enum: EnumLookup | None) -> bool:
     target = type_of(cast.type, enum)
     if zoned_cast(source, target, cast.context) is not None:
         return True
-    pair = source.family, target.family
-    return (pair[0] in _TEXTS and pair[1] in _DAYS) or (pair[0] in _DAYS and pair[1] in _TEXTS)
+    if target.family in _TEXTS:
+        return _has_stable_text(source)
+    return source.family in _TEXTS and (_has_stable_text(target) or target.family == "time")
+
+
+def _has_stable_text(type: Type) -> bool:
+    """Labels of an enum can be renamed; an array may have elements of any type."""
+    return isinstance(type, EnumOf | ArrayOf) or type.family in _SHOWN_BY_SESSION

@@ -66,9 +66,9 @@ class ArrayOf(Type):
         return self.element.follows_zone
 
     def parse_in(self, text: str, zone: tzinfo) -> Datum:
-        if (parts := _plain_parts(text)) is not None:
+        if (items := _plain_parts(text)) is not None:
             parse = self.element.parse_in
-            return tuple([None if each in NULLS else parse(each, zone) for each in paced(parts)])
+            return tuple([None if each in NULLS else parse(each, zone) for each in paced(items)])
         return read_array(text, lambda each: self.element.parse_in(each, zone))
 
     def render_in(self, value: Datum, zone: tzinfo) -> str:
@@ -130,8 +130,8 @@ def _plain_parts(text: str) -> list[str] | None:
     inside = text[1:-1]
     if text[0] != "{" or text[-1] != "}" or found_in(_UNPLAIN, inside):
         return None
-    parts = split(inside, ",")
-    return parts if all(parts) else None
+    items = split(inside, ",")
+    return items if all(items) else None
 
 
 def flatten(value: Datum) -> Iterator[Datum]:

@@ -100,12 +100,12 @@ def ln(value: Decimal, digits: int) -> Decimal:
     result = _precise(min(digits, PLAIN_DIGITS_MAX)).ln(near)
     if digits <= PLAIN_DIGITS_MAX:
         return result
-    known = PLAIN_DIGITS_MAX - abs(NEAR_ONE) - 10
-    while known < digits:
+    exact_digits = PLAIN_DIGITS_MAX - abs(NEAR_ONE) - 10
+    while exact_digits < digits:
         # Each step makes three digits of one.
-        known = min(3 * known, digits + 10)
-        context = _precise(known + 30)
-        power = exp(result, known + 30)
+        exact_digits = min(3 * exact_digits, digits + 10)
+        context = _precise(exact_digits + 30)
+        power = exp(result, exact_digits + 30)
         change = context.divide(context.subtract(near, power), context.add(near, power))
         result = context.add(result, context.multiply(Decimal(2), change))
     return _precise(digits).plus(result)

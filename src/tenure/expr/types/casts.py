@@ -26,6 +26,7 @@ from tenure.base.errors import CannotCast, InvalidParameter, NotSupported, OutOf
 from tenure.catalog.descriptors.definitions import TypeRef, replace
 from tenure.expr.types.arrays import ArrayOf
 from tenure.expr.types.big_numbers import whole
+from tenure.expr.types.catalog_types import VECTORS
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.enums import EnumOf
 from tenure.expr.types.floats import FloatType, to_float4
@@ -144,7 +145,7 @@ def _needed(source: Type, target: Type) -> str | None:
     if source.family == target.family or source.family == "unknown":
         return IMPLICIT
     if isinstance(source, ArrayOf) and isinstance(target, ArrayOf):
-        return _needed(source.element, target.element)
+        return EXPLICIT if target.family in VECTORS else _needed(source.element, target.element)
     rule = _RULES.get((source.family, target.family))
     if rule is not None:
         return rule[0]

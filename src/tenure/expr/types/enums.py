@@ -47,8 +47,8 @@ class EnumOf(Type):
     @property
     def labels(self) -> tuple[str, ...]:
         """In the enum's order, without those on their way."""
-        known = sorted(self._labels.items())
-        return tuple(label for _, label in known if label not in self._arriving)
+        labels = sorted(self._labels.items())
+        return tuple(label for _, label in labels if label not in self._arriving)
 
     def comparable(self, value: str) -> bytes:
         return self._physical[value]

@@ -19,6 +19,7 @@ from tenure.base.errors import InvalidText, OutOfRange
 from tenure.expr.types.big_numbers import EXACT
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.numbers import SPACE
+from tenure.expr.types.text_slices import found_in
 
 _NAMES = {4: "real", 8: "double precision"}
 _SINGLE, _DOUBLE, _BITS = struct.Struct("<f"), struct.Struct("<d"), struct.Struct("<Q")
@@ -62,7 +63,7 @@ class FloatType(Type):
         if self.size == 4:
             value = _nearest_float4(value, number)
         digits = found["digits"] or found["decimal"]
-        if digits and (isinf(value) or (value == 0 and _NOT_ZERO.search(digits))):
+        if digits and (isinf(value) or (value == 0 and found_in(_NOT_ZERO, digits))):
             raise OutOfRange(f'"{number}" is out of range for type {self.sql_name}')
         if len(number) != len(stripped):
             raise self._invalid(text)

@@ -132,12 +132,12 @@ class _Fields:
         for at in reversed(range(len(self.fields))):
             field = self.fields[at]
             is_word = field.kind in (WORD, SPECIAL)
-            parts = (
+            fields = (
                 self._word(field.text, is_last=at == len(self.fields) - 1) if is_word else self._value(field)
             )
-            if parts & self.filled:
+            if fields & self.filled:
                 raise BadFormat
-            self.filled |= parts
+            self.filled |= fields
         if not self.filled or self.has_open_unit:
             raise BadFormat
         if self.is_ago:
@@ -259,10 +259,10 @@ def _read_iso(text: str) -> _Sum:
 def _add_compact(total: _Sum, amount: int, part: float, *, is_date: bool) -> None:
     """yyyymmdd or hhmmss"""
     size = abs(amount)
-    parts = (size // 10_000, size // 100 % 100, size % 100)
+    sizes = (size // 10_000, size // 100 % 100, size % 100)
     sign = -1 if amount < 0 else 1
     units = ("year", "month", "day") if is_date else ("hour", "minute", "second")
-    for each, unit in zip(parts, units, strict=True):
+    for each, unit in zip(sizes, units, strict=True):
         total.add(sign * each, 0.0, unit)
     total.add(0, part, "day" if is_date else "microsecond")
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from tenure.base.errors import InvalidText, UntranslatableCharacter, UserError
-from tenure.base.interruptible import paced_all
+from tenure.base.interruptible import check_now, paced_all
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _WORD = re.compile(r"[A-Za-z0-9_\x80-\U0010ffff]+|.|", re.DOTALL)
@@ -108,6 +108,7 @@ def _tokens(text: str, reads_escapes: bool) -> Iterator[tuple[str, str]]:
             found = pattern.match(text, at)
             assert found is not None
             token = found[0]
+            check_now()  # it may be as long as the text, and each look at it takes a while
             if not _NUMBER.fullmatch(token) and token not in ("true", "false", "null"):
                 raise _invalid(token)
             at = found.end()

@@ -1,10 +1,10 @@
 """Reading JSON: short texts by Python's decoder at once, long ones piece by piece, so that a cancel is heard.
 
-    [1, 2, {"a": 3}, ... ]      as many members as a slice holds are read at once, if it can be cut behind one
+    [1, 2, {"a": 3}, ... ]      as many members as a piece holds are read at once, if it can be cut behind one
     ["aaaaaa ...", 1]           a member that is longer than a slice is read by itself: an array or an object
                                 by its own members, a string slice by slice
 
-A slice that cannot be cut is tried again member by member; what is wrong with a text is said by
+A piece that cannot be cut is tried again member by member; what is wrong with a text is said by
 `expr.types.json_faults`.
 
 Walk: `expr.types.json_values` calls `read`, and `string_at` and `value_end` are for
@@ -26,13 +26,18 @@ DEPTH_MAX = 500
 FIRST_CHARS = 1000
 """The length that is tried first for a member that is read by itself: most members are no longer."""
 
+PIECE = 1 << 13
+"""Characters of members that are decoded at once: some 1.5 ms in which no other thread runs. A few such texts
+at a time delay every other client.
+"""
+
 _BLANK = re.compile(r"[ \t\n\r]*+")
 _SCALAR = re.compile(r"[^ \t\n\r,\]}]*+")
 _IN_STRING = re.compile(r'["\\\x00-\x1f]')
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|\\u.{4}|\\.", re.DOTALL)
 _STRUCTURE = re.compile(r'["\[\]{}]')
 _ENDINGS = (",", "},", "],")
-"""A slice is cut behind the last occurrence of one of these, tried in this order."""
+"""A piece is cut behind the last occurrence of one of these, tried in this order."""
 _CLOSED = {"[": "]", "{": "}"}
 
 Pairs = list[tuple[str, Any]]
@@ -90,7 +95,7 @@ class Reader:
         singly_until = 0
         while True:
             if at >= singly_until:
-                singly_until = at + SLICE
+                singly_until = at + PIECE
                 several = self._several(text, at, "[")
                 if several is not None:
                     elements += several[0]
@@ -110,7 +115,7 @@ class Reader:
         singly_until = 0
         while True:
             if at >= singly_until:
-                singly_until = at + SLICE
+                singly_until = at + PIECE
                 several = self._several(text, at, "{")
                 if several is not None:
                     pairs += several[0].items() if isinstance(several[0], dict) else several[0]
@@ -130,12 +135,12 @@ class Reader:
         return name, _sign(text, at, ":")[1]
 
     def _several(self, text: str, at: int, opening: str) -> tuple[Any, int] | None:
-        """As many members as the next slice has whole, and where the one after them begins.
+        """As many members as the next piece has whole, and where the one after them begins.
 
-        Cut elsewhere than between two members, a slice is no JSON: brackets or quotes are left open.
+        Cut elsewhere than between two members, a piece is no JSON: brackets or quotes are left open.
         """
         check_now()
-        piece = text[at : at + SLICE]
+        piece = text[at : at + PIECE]
         for ending in _ENDINGS:
             cut = piece.rfind(ending)
             if cut < 0:

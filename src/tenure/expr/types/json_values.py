@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from tenure.base.errors import InvalidText, TooComplex
-from tenure.base.interruptible import paced
+from tenure.base.interruptible import check_now, paced
 from tenure.base.memory import LARGE_BYTES
 from tenure.expr.types.big_numbers import EXACT
 from tenure.expr.types.datatype import Datum, Type
@@ -25,7 +25,7 @@ from tenure.expr.types.json_faults import fault
 from tenure.expr.types.json_reading import Reader
 from tenure.expr.types.numbers import numeric_text, tidy
 from tenure.expr.types.strings import UNFIT, check_characters
-from tenure.expr.types.text_slices import SLICE, found_in, mapped, ordered
+from tenure.expr.types.text_slices import SLICE, found_in, ordered, slices
 from tenure.expr.types.value_lengths import charge_elements, join_all
 
 DEPTH_MAX = 250
@@ -148,7 +148,9 @@ def jsonb_text(value: Any) -> str:
 def quoted(text: str) -> str:
     if len(text) <= SLICE:
         return json.dumps(text, ensure_ascii=False)
-    return '"' + mapped(text, lambda part: json.dumps(part, ensure_ascii=False)[1:-1]) + '"'
+    parts = [json.dumps(each, ensure_ascii=False)[1:-1] for each in slices(text)]
+    check_now()
+    return "".join(('"', *parts, '"'))
 
 
 def _refuse_constant(name: str) -> NoReturn:

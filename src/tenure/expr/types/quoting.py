@@ -35,5 +35,6 @@ def quote_ident(name: str) -> str:
 
 
 def quote_literal(text: str) -> str:
-    quoted = "'" + replaced(text, "'", "''") + "'"
+    doubled = replaced(text, "'", "''")
+    quoted = f"'{doubled}'"  # one copy, where + would make two
     return "E" + replaced(quoted, "\\", "\\\\") if "\\" in text else quoted

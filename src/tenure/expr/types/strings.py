@@ -19,12 +19,14 @@ from uuid import UUID
 
 from tenure.base.errors import InvalidParameter, InvalidText, StringTooLong, UnknownCharacter
 from tenure.base.interruptible import check_now
+from tenure.base.memory import LARGE_BYTES, charge_value
 from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.text_slices import SLICE, found_in, substituted
 from tenure.expr.types.value_lengths import check_length
 
 _SPACE = " \t\n\v\f\r"
+_BOOLEAN_LENGTH_MAX = len("false")
 UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
@@ -108,6 +110,8 @@ class CharType(Type):
         return self.length is not None
 
     def comparable(self, value: str) -> str:
+        if len(value) > SLICE:
+            check_now()  # a comparison is one of many
         return value.rstrip(" ")
 
     def parse(self, text: str) -> str:
@@ -178,8 +182,9 @@ class BoolType(Type):
         return "boolean"
 
     def parse(self, text: str) -> bool:
-        word = text.strip(_SPACE).lower()
-        if word:
+        word = text.strip(_SPACE)
+        if 0 < len(word) <= _BOOLEAN_LENGTH_MAX:
+            word = word.lower()
             if "true".startswith(word) or "yes".startswith(word) or word in ("on", "1"):
                 return True
             if "false".startswith(word) or "no".startswith(word) or word in ("of", "off", "0"):
@@ -226,6 +231,9 @@ class BytesType(Type):
         return bytes_unescaped(text)
 
     def render(self, value: bytes) -> str:
+        if len(value) > LARGE_BYTES:  # its text has twice the size, and an aggregate may render many
+            check_now()
+            charge_value(2 * len(value))
         return "\\x" + value.hex()
 
     def _accept(self, value: Datum) -> bytes:

@@ -237,7 +237,9 @@ def cast_rules() -> dict[tuple[str, str], Rule]:
 
 TYPE_OIDS = {
     **{"bool": (16, 1000), "bytea": (17, 1001), '"char"': (18, 1002), "name": (19, 1003), "int8": (20, 1016)},
-    **{"int2": (21, 1005), "int4": (23, 1007), "regproc": (24, 1008), "text": (25, 1009), "oid": (26, 1028)},
+    **{"int2": (21, 1005), "int2vector": (22, 1006), "oidvector": (30, 1013), "xid": (28, 1011)},
+    **{"pg_node_tree": (194, 0), "aclitem": (1033, 1034)},
+    **{"int4": (23, 1007), "regproc": (24, 1008), "text": (25, 1009), "oid": (26, 1028)},
     **{"json": (114, 199), "float4": (700, 1021), "float8": (701, 1022), "unknown": (705, 0)},
     **{"char": (1042, 1014), "varchar": (1043, 1015), "date": (1082, 1182), "time": (1083, 1183)},
     **{"timestamp": (1114, 1115), "timestamptz": (1184, 1185), "interval": (1186, 1187)},
@@ -246,6 +248,44 @@ TYPE_OIDS = {
     **{"regrole": (4096, 4097), "regnamespace": (4089, 4090), "regcollation": (4191, 4192)},
 }
 """PostgreSQL's oids of each type and of its array type: clients have them built in."""
+
+NO_MODIFIER = -1
+_HEADER = 4
+"""PostgreSQL counts a length word into the modifiers of strings and numeric."""
+_FULL_RANGE = 0x7FFF << 16
+"""In an interval's modifier: all fields, from years to seconds."""
+
+
+def modifier_of(ref: TypeRef) -> int:
+    """A type's modifiers as PostgreSQL's one number."""
+    if not ref.modifiers:
+        return NO_MODIFIER
+    first = ref.modifiers[0]
+    match ref.name:
+        case "numeric":
+            return (first << 16 | ref.modifiers[1] & 0x7FF) + _HEADER
+        case "varchar" | "char":
+            return first + _HEADER
+        case "interval":
+            return _FULL_RANGE | first
+        case _:
+            return first
+
+
+def modifiers_in(name: str, modifier: int) -> tuple[int, ...]:
+    """The modifiers of a type's short name that PostgreSQL's number stands for."""
+    match name:
+        case "varchar" | "char":
+            return (modifier - _HEADER,)
+        case "numeric":
+            scale = modifier - _HEADER & 0x7FF
+            return modifier - _HEADER >> 16, scale - 0x800 if scale > 0x3FF else scale
+        case "time" | "timestamp" | "timestamptz":
+            return (modifier,)
+        case "interval":
+            return (modifier & 0xFFFF,) if modifier & 0xFFFF <= 6 else ()
+    return ()
+
 
 ENUM_OIDS_FROM, ENUM_ARRAY_OIDS_FROM = 100_000, 1_000_100_000
 """An enum's number, and that of its array, is its descriptor's id above these."""

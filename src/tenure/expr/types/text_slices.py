@@ -32,7 +32,11 @@ def slices(text: AnyStr) -> Iterator[AnyStr]:
 
 def mapped(text: AnyStr, run: Callable[[AnyStr], AnyStr]) -> AnyStr:
     """`run` of the text, where that is the same as `run` of its slices, joined."""
-    return run(text) if len(text) <= SLICE else text[:0].join([run(each) for each in slices(text)])
+    if len(text) <= SLICE:
+        return run(text)
+    parts = [run(each) for each in slices(text)]
+    check_now()
+    return text[:0].join(parts)
 
 
 def found_in(pattern: Pattern[str], text: str) -> Match[str] | None:
@@ -44,18 +48,20 @@ def split(text: str, separator: str) -> list[str]:
     """text.split(separator)"""
     if len(text) <= SLICE:
         return text.split(separator)
-    parts = [""]
+    pieces = [""]
     for first, *others in _cut(text, separator):
-        parts[-1] += first
-        parts += others
-    return parts
+        pieces[-1] += first
+        pieces += others
+    return pieces
 
 
 def replaced(text: str, sought: str, replacement: str) -> str:
     """text.replace(sought, replacement)"""
     if len(text) <= SLICE:
         return text.replace(sought, replacement)
-    return "".join([replacement.join(each) for each in _cut(text, sought)])
+    parts = [replacement.join(each) for each in _cut(text, sought)]
+    check_now()
+    return "".join(parts)
 
 
 def count(text: str, sought: str) -> int:
@@ -71,11 +77,11 @@ def _cut(text: str, separator: str) -> Iterator[list[str]]:
     size = max(SLICE, 4 * len(separator))
     at = 0
     while at + size < len(text):
-        parts = text[at : at + size].split(separator)
-        kept = min(len(parts[-1]), len(separator) - 1)
-        parts[-1] = parts[-1][: len(parts[-1]) - kept]
+        pieces = text[at : at + size].split(separator)
+        kept = min(len(pieces[-1]), len(separator) - 1)
+        pieces[-1] = pieces[-1][: len(pieces[-1]) - kept]
         at += size - kept
-        yield parts
+        yield pieces
         check_now()
     yield text[at:].split(separator)
 

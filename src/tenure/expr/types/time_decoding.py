@@ -115,66 +115,66 @@ def offset(text: str) -> int:
 
 
 class Moment:
-    """The parts that are known so far."""
+    """The fields that were read so far."""
 
     def __init__(self) -> None:
         self.year = self.month = self.day = self.day_of_year = 0
         self.clock = ClockTime()
         self.ahead = 0
         self.zone: tzinfo | None = None
-        self.known = 0
+        self.fields = 0
         self.has_named_month = self.has_short_year = self.is_julian = self.is_before_christ = False
         self.half = ""
 
-    def learn(self, parts: int) -> None:
-        if parts & self.known:
+    def learn(self, fields: int) -> None:
+        if fields & self.fields:
             raise BadFormat
-        self.known |= parts
+        self.fields |= fields
 
     @property
     def offset_zone(self) -> tzinfo | None:
         """The zone that was given, by name or as an offset."""
-        if self.zone is not None or not self.known & ZONE:
+        if self.zone is not None or not self.fields & ZONE:
             return self.zone
         return timezone(timedelta(seconds=self.ahead))
 
     def take_date(self, text: str) -> int:
         """Numbers, and perhaps a month's name, between separators."""
-        parts, known = 0, self.known
+        fields, fields_before = 0, self.fields
         pieces = _pieces(text)
         for piece in pieces:
             if piece.isalpha():
                 kind, value = WORDS.get(piece, ("", ""))
-                if kind != MONTH_WORD or known & MONTH:
+                if kind != MONTH_WORD or fields_before & MONTH:
                     raise BadFormat
                 self.month, self.has_named_month = int(value), True
-                parts, known = parts | MONTH, known | MONTH
-        has_named_month = bool(parts & MONTH)
+                fields, fields_before = fields | MONTH, fields_before | MONTH
+        has_named_month = bool(fields & MONTH)
         for piece in pieces:
             if not piece.isalpha():
-                found = self.take_number(piece, known, has_named_month=has_named_month)
-                if found & known:
+                found = self.take_number(piece, fields_before, has_named_month=has_named_month)
+                if found & fields_before:
                     raise BadFormat
-                parts, known = parts | found, known | found
-        if known & ~(DAY_OF_YEAR | ZONE) != A_DAY:
+                fields, fields_before = fields | found, fields_before | found
+        if fields_before & ~(DAY_OF_YEAR | ZONE) != A_DAY:
             raise BadFormat
-        return parts
+        return fields
 
-    def take_number(self, text: str, known: int, *, has_named_month: bool) -> int:
+    def take_number(self, text: str, fields_before: int, *, has_named_month: bool) -> int:
         """One number; which part it is follows from what is known."""
         value, rest = whole(text)
         if len(rest) == len(text):
             raise BadFormat
         if rest[:1] == ".":
             if len(text) - len(rest) > 2:
-                return self.take_digits(text, known | A_DAY)
+                return self.take_digits(text, fields_before | A_DAY)
             self.clock = self.clock._replace(micros=micros(rest))
         elif rest:
             raise BadFormat
-        if len(text) == 3 and known & A_DAY == YEAR and 1 <= value <= 366:
+        if len(text) == 3 and fields_before & A_DAY == YEAR and 1 <= value <= 366:
             self.day_of_year = value
             return DAY_OF_YEAR | MONTH | DAY
-        part = _part(text, known & A_DAY, has_named_month)
+        part = _part(text, fields_before & A_DAY, has_named_month)
         if part == YEAR:
             self.year, self.has_short_year = value, len(text) <= 2
         elif part == MONTH:
@@ -182,22 +182,22 @@ class Moment:
         elif part == DAY:
             self.day = value
         else:
-            return self.take_digits(text, known)
+            return self.take_digits(text, fields_before)
         return part
 
-    def take_digits(self, text: str, known: int) -> int:
+    def take_digits(self, text: str, fields_before: int) -> int:
         """A day or a time without separators."""
         if not _DIGITS.fullmatch(text):
             raise BadFormat
         digits, point, decimals = text.partition(".")
         if point:
             self.clock = self.clock._replace(micros=micros("." + decimals))
-        elif known & A_DAY != A_DAY and len(digits) >= 6:
+        elif fields_before & A_DAY != A_DAY and len(digits) >= 6:
             self.year, self.month, self.day = int(digits[:-4]), int(digits[-4:-2]), int(digits[-2:])
             if len(digits) == 6:
                 self.has_short_year = True
             return A_DAY
-        if known & CLOCK or len(digits) not in (4, 6):
+        if fields_before & CLOCK or len(digits) not in (4, 6):
             raise BadFormat
         second = int(digits[4:]) if len(digits) == 6 else 0
         self.clock = ClockTime(int(digits[:2]), int(digits[2:4]), second, self.clock.micros)
@@ -224,20 +224,20 @@ class Moment:
 
     def settle_day(self) -> None:
         """Completes the year, and checks whether there is such a day."""
-        if self.known & YEAR and not self.is_julian:
+        if self.fields & YEAR and not self.is_julian:
             if self.has_short_year and not self.is_before_christ:
                 self.year += 2000 if self.year < 70 else 1900 if self.year < 100 else 0
             elif self.year <= 0:
                 raise BadField
             elif self.is_before_christ:
                 self.year = 1 - self.year
-        if self.known & DAY_OF_YEAR:
+        if self.fields & DAY_OF_YEAR:
             self._count_days()
-        if self.known & MONTH and not 1 <= self.month <= 12:
+        if self.fields & MONTH and not 1 <= self.month <= 12:
             raise BadField
-        if self.known & DAY and not 1 <= self.day <= 31:
+        if self.fields & DAY and not 1 <= self.day <= 31:
             raise BadField
-        if self.known & A_DAY == A_DAY:
+        if self.fields & A_DAY == A_DAY:
             has_leap_day = self.month == 2 and isleap(self.year)
             if self.day > _DAYS[self.month - 1] + has_leap_day:
                 raise BadField
@@ -262,13 +262,13 @@ class Moment:
             self.clock = self.clock._replace(hour=self.clock.hour + 12)
 
 
-def _part(text: str, known: int, has_named_month: bool) -> int:
+def _part(text: str, fields_before: int, has_named_month: bool) -> int:
     """0 if the whole day is known: then it is a time."""
-    if known == 0:
+    if fields_before == 0:
         return YEAR if len(text) >= 3 else MONTH
-    if known == MONTH and has_named_month:
+    if fields_before == MONTH and has_named_month:
         return YEAR if len(text) >= 3 else DAY
-    return {YEAR: MONTH, MONTH: DAY, YEAR | MONTH: DAY, DAY: MONTH, MONTH | DAY: YEAR}.get(known, 0)
+    return {YEAR: MONTH, MONTH: DAY, YEAR | MONTH: DAY, DAY: MONTH, MONTH | DAY: YEAR}.get(fields_before, 0)
 
 
 def check_clock(value: ClockTime) -> None:

@@ -19,6 +19,11 @@ NUMBER, DATE, TIME, ZONE, WORD, SPECIAL = "number", "date", "time", "zone", "wor
 FIELDS_MAX = 25
 """PostgreSQL's limit; the callers' limits of the length are PostgreSQL's, too."""
 
+MATCHED_LENGTH = 1 << 16
+"""A field and what separates it from the one before are sought in so many characters: a text of 64 Mi digits
+would keep the pattern busy for a second, and is too long anyway.
+"""
+
 _FIELD = re.compile(
     r"""[\s!"#$%&'()*,/:;<=>?@\[\\\]^_`{|}~]*+(?:
       (?P<time>\d+:[\d:.]*)
@@ -53,12 +58,12 @@ def cut(text: str, room: int) -> list[TimeField]:
     fields: list[TimeField] = []
     at = 0
     while at < len(text):
-        found = _FIELD.match(text, at)
+        found = _FIELD.match(text, at, at + MATCHED_LENGTH)
         if found is None:
             raise BadFormat
         at = found.end()
         if found.lastgroup is None:
-            break
+            continue  # separators alone: the text ends here, or there are more than were looked at
         field = _field(found)
         if field.kind == WORD and (more := found["more"]):
             if more[0] in "-/." or field.text not in WORDS:

@@ -200,17 +200,17 @@ class _Reader:
         reading.prefix = ""
         if prefix == "julian":
             return reading.take_julian(text)
-        if prefix != "t" or reading.take_digits(text, reading.known | A_DAY) != CLOCK:
+        if prefix != "t" or reading.take_digits(text, reading.fields | A_DAY) != CLOCK:
             raise BadFormat
         return CLOCK
 
     def _clock_and_offset(self, text: str) -> int:
         """hhmmss-zz"""
         digits, sign, rest = text.partition("-")
-        if self.reading.known & CLOCK or not sign:
+        if self.reading.fields & CLOCK or not sign:
             raise BadFormat
         self.reading.ahead = offset(sign + rest)
-        return self.reading.take_digits(digits, self.reading.known | self.assumed) | ZONE
+        return self.reading.take_digits(digits, self.reading.fields | self.assumed) | ZONE
 
     def _named_zone(self, name: str) -> int:
         self.reading.zone = zone_of(name)
@@ -259,8 +259,8 @@ class _Reader:
 
     def _check_zone(self) -> None:
         """DST adds an hour to an abbreviation or an offset, but not to a place."""
-        known = self.reading.known
-        if known & SHIFT and (self.reading.zone is not None or not known & ZONE):
+        fields = self.reading.fields
+        if fields & SHIFT and (self.reading.zone is not None or not fields & ZONE):
             raise BadFormat
 
 
@@ -269,11 +269,11 @@ class _DayReader(_Reader):
         reading = self.reading
         if reading.prefix == "julian":
             digits = str(whole(text)[0])
-            parts = reading.take_julian(digits)
+            fields = reading.take_julian(digits)
             reading.ahead = offset(text[len(text) - len(whole(text)[1]) :])
             reading.prefix = ""
-            return parts | CLOCK | ZONE
-        if not reading.prefix and reading.known & (MONTH | DAY) != MONTH | DAY:
+            return fields | CLOCK | ZONE
+        if not reading.prefix and reading.fields & (MONTH | DAY) != MONTH | DAY:
             return reading.take_date(text)
         if text[0].isdigit() or reading.prefix:
             self._end_prefix()
@@ -281,20 +281,20 @@ class _DayReader(_Reader):
         return self._named_zone(text)
 
     def _take(self, at: int, field: TimeField) -> int:
-        parts = super()._take(at, field)
+        fields = super()._take(at, field)
         if field.kind == TIME:
             check_clock(self.reading.clock)
-        return parts
+        return fields
 
     def _number(self, at: int, text: str) -> int:
         reading = self.reading
         before, point, _ = text.partition(".")
-        if point and not reading.known & A_DAY:
+        if point and not reading.fields & A_DAY:
             return reading.take_date(text)
         is_long = len(before) > 2 if point else len(text) >= 6
-        if is_long and (point or not reading.known & A_DAY or not reading.known & CLOCK):
-            return reading.take_digits(text, reading.known)
-        return reading.take_number(text, reading.known, has_named_month=reading.has_named_month)
+        if is_long and (point or not reading.fields & A_DAY or not reading.fields & CLOCK):
+            return reading.take_digits(text, reading.fields)
+        return reading.take_number(text, reading.fields, has_named_month=reading.has_named_month)
 
     def _reserved(self, word: str) -> int:
         reading = self.reading
@@ -312,9 +312,9 @@ class _DayReader(_Reader):
             raise BadFormat
         part = MONTH
         if (
-            reading.known & MONTH
+            reading.fields & MONTH
             and not reading.has_named_month
-            and not reading.known & DAY
+            and not reading.fields & DAY
             and 1 <= reading.month <= 31
         ):
             # The number before it was the day.
@@ -323,7 +323,7 @@ class _DayReader(_Reader):
         return part
 
     def _word(self, word: str) -> int:
-        if word == "t" and self.reading.known & A_DAY != A_DAY:
+        if word == "t" and self.reading.fields & A_DAY != A_DAY:
             raise BadFormat
         return super()._word(word)
 
@@ -334,7 +334,7 @@ class _DayReader(_Reader):
         if not reading.reserved:
             reading.settle_day()
         reading.settle_half()
-        if reading.known & A_DAY != A_DAY:
+        if reading.fields & A_DAY != A_DAY:
             raise BadFormat
         self._check_zone()
 
@@ -362,8 +362,8 @@ class _TimeReader(_Reader):
         if point and len(before) <= 2:
             raise BadFormat
         if point or len(text) > 4:
-            return reading.take_digits(text, reading.known | A_DAY)
-        return reading.take_number(text, reading.known | A_DAY, has_named_month=False)
+            return reading.take_digits(text, reading.fields | A_DAY)
+        return reading.take_number(text, reading.fields | A_DAY, has_named_month=False)
 
     def _reserved(self, word: str) -> int:
         if word == "allballs":
@@ -379,11 +379,11 @@ class _TimeReader(_Reader):
         reading.settle_day()
         reading.settle_half()
         check_clock(reading.clock)
-        if not reading.known & CLOCK:
+        if not reading.fields & CLOCK:
             raise BadFormat
         self._check_zone()
         needs_day = (
             reading.zone is not None and reading.zone.utcoffset(None) is None and not reading.abbreviation
         )
-        if reading.known & A_DAY != A_DAY and (needs_day or reading.known & A_DAY):
+        if reading.fields & A_DAY != A_DAY and (needs_day or reading.fields & A_DAY):
             raise BadFormat

@@ -5,8 +5,8 @@
 
 The names in a TypeRef are short and fixed, as they are stored: bool int2 int4 int8 float4 float8
 numeric text varchar char bytea uuid date time timestamp timestamptz interval json jsonb, those of
-catalogs (oid, name, "char", void, the reg types), and unknown for a literal whose type is
-yet to be found. An enum has its name and its id.
+catalogs (oid, name, "char", void, the reg types, int2vector and its kin), and unknown for a literal
+whose type is yet to be found. An enum has its name and its id.
 
 Walk: `sql` reads names of types with this; `table` and `expr` ask for the type of a column.
 """
@@ -19,6 +19,7 @@ from tenure.base.errors import InvalidParameter, NotSupported, SyntaxFault, Unde
 from tenure.catalog.descriptors.definitions import EnumType, TypeRef, replace
 from tenure.expr.types import system_types
 from tenure.expr.types.arrays import ArrayOf
+from tenure.expr.types.catalog_types import CATALOG_TYPES, catalog_type
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.enums import EnumOf
 from tenure.expr.types.floats import FloatType
@@ -63,6 +64,7 @@ _MAKERS: dict[str, Callable[[TypeRef], Type]] = {
     "jsonb": JsonbType,
     "unknown": UnknownType,
     **system_types.MAKERS,
+    **dict.fromkeys(CATALOG_TYPES, catalog_type),
 }
 
 

@@ -30,6 +30,9 @@ _POSIX = re.compile(
 )
 _HOURS_MAX = 24 * 7 - 1
 
+NAME_CHARACTERS_MAX = 255
+"""PostgreSQL looks at no more of a zone's name, and shows no more of it in errors."""
+
 
 def zone_named(name: str, at: tzinfo = UTC) -> tzinfo:
     """Raises InvalidParameter (22023) if no zone has the name.
@@ -37,6 +40,7 @@ def zone_named(name: str, at: tzinfo = UTC) -> tzinfo:
     An abbreviation with another meaning in the session's zone `at` is refused: stored values must not depend
     on the session that made them.
     """
+    name = name[:NAME_CHARACTERS_MAX]
     word = name.lower()
     if at is not UTC and word in _spoken(at) and abbreviated(word, at) != abbreviated(word):
         raise NotSupported(f'"{name}" as a time zone is not supported in a session that uses it otherwise')
@@ -85,17 +89,17 @@ def from_spoken(local: datetime, zone: tzinfo, word: str) -> datetime:
 
 def spelling_of(name: str) -> str | None:
     """IANA's own spelling of a name."""
-    return _known().get(name.lower())
+    return _names_by_lowercase().get(name.lower())
 
 
 def zone_of(name: str) -> tzinfo | None:
     """By IANA's name, or in POSIX notation."""
     lowered = name.lower()
-    if known := _known().get(_RENAMED.get(lowered, lowered)):
-        return ZoneInfo(known)
+    if zone := _names_by_lowercase().get(_RENAMED.get(lowered, lowered)):
+        return ZoneInfo(zone)
     if (posix := _POSIX.fullmatch(name)) and int(posix.group(2)) <= _HOURS_MAX:
-        sign, *parts, summer = posix.groups()
-        hours, minutes, seconds = (int(each or 0) for each in parts)
+        sign, *offset_fields, summer = posix.groups()
+        hours, minutes, seconds = (int(each or 0) for each in offset_fields)
         west = timedelta(hours=hours, minutes=minutes, seconds=seconds)
         if summer or west >= timedelta(days=1):
             raise NotSupported("a time zone in POSIX notation that is more than an offset is not supported")
@@ -104,7 +108,7 @@ def zone_of(name: str) -> tzinfo | None:
 
 
 @lru_cache(maxsize=1)
-def _known() -> dict[str, str]:
+def _names_by_lowercase() -> dict[str, str]:
     return {name.lower(): name for name in available_timezones()}
 
 

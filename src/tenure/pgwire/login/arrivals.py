@@ -4,9 +4,11 @@
 
 A login takes some milliseconds, and each step protects the connection from eviction in favour of those behind
 it. So a flood of connections that are silent, or stop half-way, evicts itself; and it evicts those of its own
-network first.
+network first. If only a few are silent, they have just arrived, and their first bytes were not read yet: less
+than an eighth of a network's connections are passed over.
 
-Invariant (proceeding-stay): a connection is evicted only when none of its network is at an earlier step.
+Invariant (proceeding-stay): a connection is evicted only when none of its network is at an earlier step, but
+for a few that have just arrived.
 
 Walk: `pgwire.threads.server_state` adds arriving connections and asks for the `slowest`; a door reports
 progress, and removes connections that are logged in or gone.
@@ -18,6 +20,9 @@ from tenure.pgwire.login.startup import Progress
 from tenure.pgwire.login.throttle import network_of
 
 A = TypeVar("A")
+
+FEW_SHARE = 8
+"""One of so many are few."""
 
 
 class Step(NamedTuple):
@@ -44,7 +49,11 @@ class _Network(Generic[A]):
         self.size -= 1
 
     def slowest(self) -> A:
-        least = min(step.progress for step in self._steps)
+        silent = sum(len(group) for step, group in self._steps.items() if step.progress is Progress.SILENT)
+        has_flood = silent * FEW_SHARE >= self.size
+        least = min(
+            each.progress for each in self._steps if has_flood or each.progress is not Progress.SILENT
+        )
         groups = [group for step, group in self._steps.items() if step.progress is least]
         largest = max(groups, key=len)
         return next(iter(largest))

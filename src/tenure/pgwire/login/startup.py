@@ -123,6 +123,8 @@ class StartingConnection(Protocol):
 
     def cancel(self) -> None: ...
 
+    def terminate(self) -> None: ...
+
 
 def start_up(connection: StartingConnection, service: Service) -> Talk[Client | None]:
     """Returns the session; None if the connection only carried a cancel."""
@@ -140,7 +142,9 @@ def start_up(connection: StartingConnection, service: Service) -> Talk[Client | 
         raise NotSupported("replication connections are not supported")
     yield from _log_in(connection, service, user, binding)
     secret_bytes = SECRET_BYTES if startup.minor >= 2 else SECRET_BYTES_OLD
-    connection.seat = seat = service.seats.take(user, connection.cancel, secret_bytes=secret_bytes)
+    connection.seat = seat = service.seats.take(
+        user, connection.cancel, secret_bytes=secret_bytes, terminate=connection.terminate
+    )
     yield InThread(partial(_open, connection, service.clients, startup.parameters), lane=Lane.OPENING)
     client = connection.client
     assert client is not None
@@ -153,13 +157,13 @@ def _negotiate_encryption(
 ) -> Talk[tuple[bytes, bytes | None]]:
     """Each kind may be requested once. Returns the packet after that."""
     binding: bytes | None = None
-    asked: set[int] = set()
+    requests: set[int] = set()
     while True:
         packet: bytes = yield Need.PACKET
         code = UINT4.unpack_from(packet)[0]
-        if code not in (SSL_REQUEST, GSSENC_REQUEST) or code in asked:
+        if code not in (SSL_REQUEST, GSSENC_REQUEST) or code in requests:
             return packet, binding
-        asked.add(code)
+        requests.add(code)
         if code == SSL_REQUEST and service.has_tls:
             if connection.buffered:
                 raise ProtocolViolation("received unencrypted data after SSL request")

@@ -215,7 +215,7 @@ ENCODERS: dict[str, Encode] = {
     "name": str.encode,
     '"char"': lambda value: value.encode("latin-1") or b"\0",
     **dict.fromkeys(REGS, lambda reg: struct.pack("!I", reg.oid)),
-    "unknown": str.encode,
+    **dict.fromkeys(("unknown", "aclitem", "pg_node_tree"), str.encode),
     "bytea": bytes,
     "uuid": lambda value: bytes(value.bytes),
     "numeric": encode_numeric,
@@ -246,6 +246,7 @@ for _name, _format in (
     ("int4", "!i"),
     ("int8", "!q"),
     ("oid", "!I"),
+    ("xid", "!I"),
     ("float4", "!f"),
     ("float8", "!d"),
 ):

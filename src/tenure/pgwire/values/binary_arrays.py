@@ -118,10 +118,10 @@ def _shape(data: bytes, element: Type) -> tuple[tuple[int, ...], int]:
 
 def _name_of(oid: int) -> str:
     try:
-        known = type_with_oid(oid)
+        kind = type_with_oid(oid)
     except UndefinedObject:
         return "???"
-    return "-" if known is None else known.sql_name
+    return "-" if kind is None else kind.sql_name
 
 
 def _checked_sides(pairs: list[tuple[int, int]]) -> tuple[int, ...]:

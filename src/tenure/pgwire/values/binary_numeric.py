@@ -21,6 +21,9 @@ _HEADER = struct.Struct("!HhHH")
 _POSITIVE, _NEGATIVE = 0x0000, 0x4000
 _SPECIAL = {0xC000: "NaN", 0xD000: "Infinity", 0xF000: "-Infinity"}
 _SIGNS = {text: sign for sign, text in _SPECIAL.items()}
+_ALL_SIGNS = frozenset((_POSITIVE, _NEGATIVE, *_SPECIAL))
+_SIGN = slice(4, 6)
+"""Where the sign stands: as in PostgreSQL, it is checked before the rest of the header is read."""
 _SCALE_MASK = 0x3FFF
 _INFINITE_SCALE = 0x20
 """The value that PostgreSQL happens to send with an infinity; clients ignore it."""
@@ -44,11 +47,11 @@ def encode_numeric(value: Decimal) -> bytes:
 
 
 def decode_numeric(data: bytes) -> Decimal:
+    if len(data) >= _SIGN.stop and int.from_bytes(data[_SIGN], "big") not in _ALL_SIGNS:
+        raise InvalidBinary('invalid sign in external "numeric" value')
     if len(data) < _HEADER.size:
         raise ProtocolViolation("insufficient data left in message")
     count, weight, sign, scale = _HEADER.unpack_from(data)
-    if sign not in (_POSITIVE, _NEGATIVE, *_SPECIAL):
-        raise InvalidBinary('invalid sign in external "numeric" value')
     if scale & _SCALE_MASK != scale:
         raise InvalidBinary('invalid scale in external "numeric" value')
     digits = _digits(data, count)

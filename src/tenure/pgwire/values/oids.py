@@ -18,18 +18,19 @@ from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr import type_of
 from tenure.expr.types.arrays import ArrayOf
 from tenure.expr.types.datatype import Type
-from tenure.expr.types.system_types import ENUM_ARRAY_OIDS_FROM, ENUM_OIDS_FROM, REGS, TYPE_OIDS
+from tenure.expr.types.system_types import (
+    ENUM_ARRAY_OIDS_FROM,
+    ENUM_OIDS_FROM,
+    NO_MODIFIER,
+    REGS,
+    TYPE_OIDS,
+    modifier_of,
+)
 from tenure.expr.types.type_names import EnumLookup
 
 UNSPECIFIED, UNKNOWN = 0, 705
 ENUM_ARRAYS_END = 2**31
 """Some clients read an oid as a signed number."""
-
-NO_MODIFIER = -1
-_HEADER = 4
-"""PostgreSQL counts a length word into the modifiers of strings and numeric."""
-_FULL_RANGE = 0x7FFF << 16
-"""In an interval's modifier: all fields, from years to seconds."""
 
 
 class TypeInfo(NamedTuple):
@@ -75,12 +76,12 @@ _STAND_INS = {
 
 
 def oid_of(type: Type) -> TypeInfo:
-    element = type.element if isinstance(type, ArrayOf) else type
+    element = type.element if isinstance(type, ArrayOf) and type.ref.is_array else type
     ref = element.ref
     if ref.enum:
         return TypeInfo(ENUM_ARRAY_OIDS_FROM + ref.enum, -1) if element is not type else _enum_info(ref.enum)
     built_in = _BUILT_IN[ref.name]
-    modifier = _modifier(ref)
+    modifier = modifier_of(ref)
     if element is not type:
         return TypeInfo(built_in.array, -1, modifier)
     return TypeInfo(built_in.oid, built_in.size, modifier)
@@ -88,21 +89,6 @@ def oid_of(type: Type) -> TypeInfo:
 
 def _enum_info(id: int) -> TypeInfo:
     return TypeInfo(ENUM_OIDS_FROM + id, 4)
-
-
-def _modifier(ref: TypeRef) -> int:
-    if not ref.modifiers:
-        return NO_MODIFIER
-    first = ref.modifiers[0]
-    match ref.name:
-        case "numeric":
-            return (first << 16 | ref.modifiers[1] & 0x7FF) + _HEADER
-        case "varchar" | "char":
-            return first + _HEADER
-        case "interval":
-            return _FULL_RANGE | first
-        case _:
-            return first
 
 
 def type_with_oid(oid: int, enum: EnumLookup | None = None) -> Type | None:

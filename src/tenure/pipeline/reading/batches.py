@@ -74,7 +74,7 @@ class Batches:
             kept[list(faults)] = False
             table, lines = table.filter(pa.array(kept)), lines[kept]
         self._count(len(lines))
-        return ReadBatch(table, lines, self._taken(rejects))
+        return ReadBatch(table, lines, self._rejects_of(rejects))
 
     def _count(self, rows: int) -> None:
         self._rows += rows
@@ -82,7 +82,7 @@ class Batches:
             reason = f"there are more than {self._task.limits.rows_max} rows"
             raise BadInput(reason, file=self._task.input.name, sqlstate="54000")
 
-    def _taken(self, refusals: list[Refusal]) -> list[Reject]:
+    def _rejects_of(self, refusals: list[Refusal]) -> list[Reject]:
         """In the order of their lines. Raises BadInput for the first one beyond the limit."""
         task = self._task
         rejects = [
@@ -104,10 +104,10 @@ class Batches:
 
 
 def _table(task: ReadTask, columns: Sequence[ConvertedColumn]) -> Rows:
-    arrays = {f"c{each.column}": made.array for each, made in zip(task.targets, columns, strict=True)}
+    arrays = {f"c{each.column}": column.array for each, column in zip(task.targets, columns, strict=True)}
     rest: dict[int, dict[int, Any]] = {}
-    for target, made in zip(task.targets, columns, strict=True):
-        for row, packed in made.rest.items():
+    for target, column in zip(task.targets, columns, strict=True):
+        for row, packed in column.rest.items():
             rest.setdefault(row, {})[target.column] = packed
     table = pa.table(arrays)
     if rest:

@@ -24,6 +24,7 @@ from tenure.base.errors import UserError
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.enums import EnumOf
 from tenure.expr.types.numbers import NumericType
+from tenure.expr.types.time_types import InstantType
 from tenure.pipeline.reading import quick_numbers, quick_texts, quick_times
 from tenure.pipeline.reading.quick import Quick
 from tenure.table.arrays import Bools, Column
@@ -50,10 +51,10 @@ class ConvertedColumn(NamedTuple):
 
 def convert(kind: Type, texts: Column, zone: tzinfo = UTC) -> ConvertedColumn:
     """Texts, NULL where there is none, as values of a type; `zone` is the session's."""
-    made, refused = _quick(kind, texts, zone)
+    column, refused = _quick(kind, texts, zone)
     if not refused.any():
-        return ConvertedColumn(made, {}, {})
-    return _one_by_one(kind, texts, zone, made, refused)
+        return ConvertedColumn(column, {}, {})
+    return _one_by_one(kind, texts, zone, column, refused)
 
 
 def _quick(kind: Type, texts: Column, zone: tzinfo) -> Quick:
@@ -64,7 +65,7 @@ def _quick(kind: Type, texts: Column, zone: tzinfo) -> Quick:
         return quick_numbers.decimals(kind, texts)
     if way is None or is_opaque(kind):
         return Quick(pa.nulls(len(texts), arrow_type(kind)), _is_valid(texts))
-    if kind.family == "timestamptz" and zone is not UTC:
+    if isinstance(kind, InstantType) and zone is not UTC:
         return quick_times.instants(kind, texts, has_zone=True)
     return way(kind, texts)
 
@@ -92,7 +93,7 @@ def _is_valid(texts: Column) -> Bools:
     return is_valid
 
 
-def _one_by_one(kind: Type, texts: Column, zone: tzinfo, made: Column, refused: Bools) -> ConvertedColumn:
+def _one_by_one(kind: Type, texts: Column, zone: tzinfo, column: Column, refused: Bools) -> ConvertedColumn:
     rows = np.flatnonzero(refused)
     packed: list[Any] = []
     faults: dict[int, Fault] = {}
@@ -107,5 +108,5 @@ def _one_by_one(kind: Type, texts: Column, zone: tzinfo, made: Column, refused: 
         except UserError as error:
             faults[row] = Fault(error.sqlstate, str(error)[:REASON_LENGTH_MAX])
         packed.append(each)
-    made = pc.replace_with_mask(made, pa.array(refused), array(kind, packed))
-    return ConvertedColumn(made, faults, rest)
+    column = pc.replace_with_mask(column, pa.array(refused), array(kind, packed))
+    return ConvertedColumn(column, faults, rest)

@@ -142,16 +142,16 @@ def _unescaped(texts: Column) -> Column:
 
 def _exact(block: RecordBlock, targets: Sequence[TargetColumn], limits: FileLimits) -> Fields:
     rows: list[int] = []
-    taken: list[list[str | None]] = []
+    records: list[list[str | None]] = []
     refusals: list[Refusal] = []
     for row in range(len(block.ends)):
         cut = _record(block.record(row), targets, limits)
         if isinstance(cut, list):
             rows.append(row)
-            taken.append(cut)
+            records.append(cut)
         else:
             refusals.append(Refusal(block.line + row, cut[0], cut[1], block.record(row, RAW_BYTES)))
-    columns = list(zip(*taken, strict=True)) if taken else [()] * len(targets)
+    columns = list(zip(*records, strict=True)) if records else [()] * len(targets)
     return Fields([pa.array(each, pa.string()) for each in columns], np.array(rows, np.int64), refusals)
 
 
@@ -172,13 +172,13 @@ def _record(
         return "", _EXTRA
     if len(fields) < len(targets):
         return "", Fault(BAD_COPY, f'missing data for column "{targets[len(fields)].name}"')
-    made: list[str | None] = []
+    values: list[str | None] = []
     for target, field in zip(targets, fields, strict=True):
         value, found = _value(field, limits)
         if found is not None:
             return target.name, found
-        made.append(value)
-    return made
+        values.append(value)
+    return values
 
 
 def _value(field: str, limits: FileLimits) -> tuple[str | None, Fault | None]:

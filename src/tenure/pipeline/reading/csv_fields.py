@@ -161,13 +161,13 @@ class _Exact:
 
     def fields(self, block: RecordBlock) -> Fields:
         rows: list[int] = []
-        taken: list[list[str | None]] = []
+        records: list[list[str | None]] = []
         refusals: list[Refusal] = []
         for row in range(len(block.ends)):
             cut = self._record(block.record(row), is_terminated=row < block.terminated)
             if isinstance(cut, list):
                 rows.append(row)
-                taken.append(cut)
+                records.append(cut)
             else:
                 column, fault = cut
                 refusals.append(
@@ -175,7 +175,7 @@ class _Exact:
                 )
                 if len(refusals) > self._rejects_max:  # the task ends here
                     break
-        columns = list(zip(*taken, strict=True)) if taken else [()] * len(self._targets)
+        columns = list(zip(*records, strict=True)) if records else [()] * len(self._targets)
         return Fields([pa.array(each, pa.string()) for each in columns], np.array(rows, np.int64), refusals)
 
     def _record(self, record: bytes, *, is_terminated: bool) -> list[str | None] | tuple[str, Fault]:

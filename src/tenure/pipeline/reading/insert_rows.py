@@ -96,18 +96,18 @@ class _BatchRows:
         self.count = 0
         self._rows: list[bytes] = []
         self._lines: list[int] = []
-        self._taken: list[list[bytes | None]] = []
+        self._values_of_rows: list[list[bytes | None]] = []
         self._refusals: list[Refusal] = []
 
     def add(self, line: int, row: bytes) -> None:
         self.count += 1
-        made = self._values(row)
-        if isinstance(made, Fault):
-            self._refusals.append(Refusal(line, "", made, row))
+        values = self._values(row)
+        if isinstance(values, Fault):
+            self._refusals.append(Refusal(line, "", values, row))
         else:
             self._rows.append(row)
             self._lines.append(line)
-            self._taken.append(made)
+            self._values_of_rows.append(values)
 
     def _values(self, row: bytes) -> list[bytes | None] | Fault:
         if not self._is_text and (fault := encoding_fault(row)):
@@ -116,19 +116,19 @@ class _BatchRows:
         constants = _ONE_CONSTANT.findall(row)
         if len(constants) > len(targets) + len(self._skipped):
             return Fault("42601", "INSERT has more expressions than target columns")
-        given = constants
+        values = constants
         if self._skipped:
-            given = [each for place, each in enumerate(constants) if place not in self._skipped]
-        if len(given) < len(targets):
-            return Fault(BAD_COPY, f'missing data for column "{targets[len(given)].name}"')
-        if b"DEFAULT" in given or any(
+            values = [each for place, each in enumerate(constants) if place not in self._skipped]
+        if len(values) < len(targets):
+            return Fault(BAD_COPY, f'missing data for column "{targets[len(values)].name}"')
+        if b"DEFAULT" in values or any(
             constants[place] != b"DEFAULT" for place in self._skipped if place < len(constants)
         ):
             return Fault("0A000", "DEFAULT stands for generated columns, and for them alone")
-        return [_text(each) for each in given]
+        return [_text(each) for each in values]
 
     def batch(self, batches: Batches) -> ReadBatch:
-        columns: Sequence[Sequence[bytes | None]] = list(zip(*self._taken, strict=True))
+        columns: Sequence[Sequence[bytes | None]] = list(zip(*self._values_of_rows, strict=True))
         texts = [pa.array(each, pa.binary()) for each in columns or [()] * len(self._task.targets)]
         arrays = [each.cast(pa.string()) for each in texts]
         return batches.from_texts(

@@ -60,20 +60,20 @@ class QuickReader:
 
     def _column(self, kind: Type, raws: list[Any]) -> Column:
         unset = msgspec.UNSET
-        given = pa.array([None if each is unset else bytes(each) for each in raws], pa.binary())
-        given = pc.if_else(pc.equal(given, b"null"), pa.scalar(None, pa.binary()), given)
-        is_string = pc.starts_with(given, b'"')
-        plain = pc.if_else(is_string, pc.binary_slice(given, 1, -1), given)
-        odd = self._odd(kind, given)
+        source = pa.array([None if each is unset else bytes(each) for each in raws], pa.binary())
+        source = pc.if_else(pc.equal(source, b"null"), pa.scalar(None, pa.binary()), source)
+        is_string = pc.starts_with(source, b'"')
+        plain = pc.if_else(is_string, pc.binary_slice(source, 1, -1), source)
+        odd = self._odd(kind, source)
         if odd.any():
-            texts = [self._read_odd(kind, each) for each in given.filter(pa.array(odd)).to_pylist()]
+            texts = [self._read_odd(kind, each) for each in source.filter(pa.array(odd)).to_pylist()]
             encoded = [None if each is None else each.encode() for each in texts]
             plain = pc.replace_with_mask(plain, pa.array(odd), pa.array(encoded, pa.binary()))
         return plain.cast(pa.string())
 
-    def _odd(self, kind: Type, given: Column) -> Bools:
+    def _odd(self, kind: Type, source: Column) -> Bools:
         """Objects, arrays, strings with escapes; of a json column, everything."""
         if kind.family in ("json", "jsonb"):
-            return mask(given.is_valid())
-        is_nested = pc.or_(pc.starts_with(given, b"{"), pc.starts_with(given, b"["))
-        return mask(is_nested) | np.asarray(mask(pc.match_substring(given, b"\\")))
+            return mask(source.is_valid())
+        is_nested = pc.or_(pc.starts_with(source, b"{"), pc.starts_with(source, b"["))
+        return mask(is_nested) | np.asarray(mask(pc.match_substring(source, b"\\")))

@@ -14,7 +14,7 @@ values.
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +41,9 @@ from tenure.table.arrays import Column
 
 _BLANK = b" \t\r"
 
+JsonValue: TypeAlias = "str | bool | list[JsonValue] | dict[str, JsonValue] | None"
+"""A value as the reader decodes it: numbers are texts (`_Number`), which keep their digits."""
+
 
 def read_ndjson(task: ReadTask, format: NdJson, open_input: OpenInput) -> Iterator[ReadBatch]:
     batches, reader = Batches(task), _Reader(task, format)
@@ -60,7 +63,7 @@ def _batch(batches: Batches, reader: "_Reader", block: RecordBlock) -> ReadBatch
 
 def _line_by_line(batches: Batches, reader: "_Reader", block: RecordBlock) -> ReadBatch:
     rows: list[int] = []
-    taken: list[list[str | None]] = []
+    records: list[list[str | None]] = []
     refusals: list[Refusal] = []
     for row, record in enumerate(block.data.split(b"\n")[: block.records]):
         if not record.strip(_BLANK):
@@ -68,12 +71,12 @@ def _line_by_line(batches: Batches, reader: "_Reader", block: RecordBlock) -> Re
         texts = reader.texts(record)
         if isinstance(texts, list):
             rows.append(row)
-            taken.append(texts)
+            records.append(texts)
         else:
             refusals.append(Refusal(block.line + row, texts[0], texts[1], record[:RAW_LENGTH_MAX]))
             if len(refusals) > reader.rejects_max:  # the task ends here
                 break
-    columns = list(zip(*taken, strict=True)) if taken else [()] * reader.width
+    columns = list(zip(*records, strict=True)) if records else [()] * reader.width
     arrays = [pa.array(each, pa.string()) for each in columns]
     places = np.array(rows, np.int64)
     return batches.from_texts(arrays, places + block.line, lambda row: block.record(rows[row]), refusals)
@@ -131,7 +134,7 @@ class _Reader:
             return "", Fault("22P02", "a line must be a JSON object")
         return self._columns(members)
 
-    def _columns(self, members: dict[str, Any]) -> _Found:
+    def _columns(self, members: dict[str, JsonValue]) -> _Found:
         if not self._ignores and (unknown := members.keys() - self._kinds.keys()):
             return "", Fault("42703", f'column "{min(unknown)}" is not among the columns to be read')
         texts: list[str | None] = []
@@ -171,7 +174,7 @@ def _depth(record: bytes, enough: int) -> int:
     return deepest
 
 
-def _text(kind: Type, value: Any) -> str | None:
+def _text(kind: Type, value: JsonValue) -> str | None:
     if value is None:
         return None
     if kind.family in ("json", "jsonb") and not kind.ref.is_array:
@@ -183,7 +186,7 @@ def _text(kind: Type, value: Any) -> str | None:
     return _json(value)
 
 
-def _literal(kind: Type, values: list[Any]) -> str:
+def _literal(kind: Type, values: list[JsonValue]) -> str:
     """As PostgreSQL writes arrays, with quotes around everything."""
     members = []
     for each in values:
@@ -196,7 +199,7 @@ def _literal(kind: Type, values: list[Any]) -> str:
     return "{" + ",".join(members) + "}"
 
 
-def _json(value: Any) -> str:
+def _json(value: JsonValue) -> str:
     match value:
         case None:
             return "null"

@@ -43,18 +43,18 @@ class PageSizes:
         self._name = task.input.name
         self._limits = task.limits.decompression
         self._read = 0
-        self._made = 0
+        self._bytes_read = 0
 
     def check(self, stream: IO[bytes], chunk: pq.ColumnChunkMetaData) -> None:
         """Raises BadInput (54000) if a column chunk, with those before it, becomes too large."""
         for page in self._pages(stream, chunk):
             self._read += page.header_bytes + page.compressed_bytes
-            self._made += page.bytes
+            self._bytes_read += page.bytes
             if page.bytes > PAGE_BYTES_MAX:
                 raise self._too_large(f"has a page of {page.bytes} bytes; {PAGE_BYTES_MAX} are allowed")
-            if self._made > self._limits.bytes_max:
+            if self._bytes_read > self._limits.bytes_max:
                 raise self._too_large(f"has pages of more than {self._limits.bytes_max} bytes")
-            if self._made > max(self._limits.ratio_from_bytes, self._limits.ratio_max * self._read):
+            if self._bytes_read > max(self._limits.ratio_from_bytes, self._limits.ratio_max * self._read):
                 ratio = self._limits.ratio_max
                 raise self._too_large(
                     f"has pages that become more than {ratio} times as large as they are stored"

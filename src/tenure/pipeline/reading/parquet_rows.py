@@ -38,11 +38,11 @@ class RowGroup(NamedTuple):
 
 def row_groups(task: ReadTask, open_input: OpenInput) -> tuple[RowGroup, ...]:
     with _opened(task, open_input) as (file, _):
-        made = []
+        groups = []
         for at in range(file.metadata.num_row_groups):
             group = file.metadata.row_group(at)
-            made.append(RowGroup(group.num_rows, group.total_byte_size))
-        return tuple(made)
+            groups.append(RowGroup(group.num_rows, group.total_byte_size))
+        return tuple(groups)
 
 
 def read_parquet(task: ReadTask, open_input: OpenInput) -> Iterator[ReadBatch]:
@@ -97,9 +97,9 @@ def _check(task: ReadTask, schema: pa.Schema) -> None:
         if len(places) != 1:
             reason = f'column "{target.name}" is not in file "{name}"'
             raise BadInput(reason, file=name, sqlstate="42703")
-        given = schema.field(places[0]).type
-        if not is_taken(target.type, given):
-            reason = f'column "{target.name}" is of type {target.type.sql_name} but the file has {given}'
+        source = schema.field(places[0]).type
+        if not is_taken(target.type, source):
+            reason = f'column "{target.name}" is of type {target.type.sql_name} but the file has {source}'
             raise BadInput(reason, file=name, column=target.name, sqlstate="42804")
 
 
@@ -139,15 +139,15 @@ def _batch(batches: Batches, task: ReadTask, part: pa.RecordBatch, line: int) ->
     return batches.of(columns, lines, lambda row: b"")
 
 
-def _column(task: ReadTask, kind: Type, given: Column) -> ConvertedColumn:
+def _column(task: ReadTask, kind: Type, source: Column) -> ConvertedColumn:
     longest = task.limits.field_bytes_max
     faults: dict[int, Fault] = {}
-    if pa.types.is_dictionary(given.type):
-        is_long = pc.fill_null(pc.greater(_lengths(given), longest), False)
+    if pa.types.is_dictionary(source.type):
+        is_long = pc.fill_null(pc.greater(_lengths(source), longest), False)
         if pc.any(is_long).as_py():
             fault = Fault("54000", f"the field is longer than {longest} bytes")
             faults = dict.fromkeys(np.flatnonzero(is_long.to_numpy(zero_copy_only=False)).tolist(), fault)
-            given = pc.if_else(is_long, pa.scalar(None, given.type), given)
-        given = given.dictionary_decode()
-    made = converted(kind, given, task.zone)
-    return made._replace(faults={**made.faults, **faults})
+            source = pc.if_else(is_long, pa.scalar(None, source.type), source)
+        source = source.dictionary_decode()
+    column = converted(kind, source, task.zone)
+    return column._replace(faults={**column.faults, **faults})

@@ -33,27 +33,27 @@ def _whole(texts: Column, to: pa.DataType) -> Quick:
     if not has_byte(texts, ord("x"), ord("X")):
         return cast(texts, to)
     refused = mask(pc.match_substring(texts, "x", ignore_case=True))
-    made, others = cast(without(texts, refused), to)
-    return Quick(made, refused | others)
+    column, others = cast(without(texts, refused), to)
+    return Quick(column, refused | others)
 
 
 def floats(kind: Type, texts: Column) -> Quick:
-    made, refused = cast(texts, arrow_type(kind))
-    values = pc.fill_null(made, 1).to_numpy()
+    column, refused = cast(texts, arrow_type(kind))
+    values = pc.fill_null(column, 1).to_numpy()
     doubted = ~np.isfinite(values)
     is_zero = values == 0
     if is_zero.any():
         doubted |= is_zero & mask(pc.match_substring_regex(texts, "[^0.]"))
-    return Quick(without(made, doubted), refused | doubted)
+    return Quick(without(column, doubted), refused | doubted)
 
 
 def decimals(kind: NumericType, texts: Column) -> Quick:
     to = arrow_type(kind)
     filled = pc.fill_null(texts, "0") if texts.null_count else texts
     bare, fraction, refused = _without_points(filled)
-    made, others = _whole(without(bare, refused), pa.int64())
+    column, others = _whole(without(bare, refused), pa.int64())
     refused |= others
-    values, is_far = _rescaled(pc.fill_null(made, 0).to_numpy(), kind.scale - fraction)
+    values, is_far = _rescaled(pc.fill_null(column, 0).to_numpy(), kind.scale - fraction)
     refused |= is_far
     if kind.precision is not None and kind.precision <= _DIGITS_MAX:
         refused |= np.abs(values) >= _POWERS[kind.precision]

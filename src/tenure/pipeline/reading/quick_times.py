@@ -7,13 +7,12 @@ Other spellings, 24:00:00, leap seconds and the years beyond 1 to 9999 are refus
 Walk: `reading.convert`.
 """
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tenure.expr.types.datatype import Type
+from tenure.expr.types.time_types import InstantType, TimestampType, TimeType
 from tenure.pipeline.reading.quick import Quick, cast, mask, without
 from tenure.table.arrays import Bools, Column, Int64s
 
@@ -32,57 +31,59 @@ _ZONED = (
 
 
 def dates(kind: Type, texts: Column) -> Quick:
-    made, refused = cast(texts, pa.date32())
-    made, beyond = dates_within(made)
-    return Quick(made, refused | beyond)
+    column, refused = cast(texts, pa.date32())
+    column, beyond = dates_within(column)
+    return Quick(column, refused | beyond)
 
 
-def dates_within(made: Column) -> Quick:
-    days = pc.fill_null(made.view(pa.int32()), 0).to_numpy()
+def dates_within(column: Column) -> Quick:
+    days = pc.fill_null(column.view(pa.int32()), 0).to_numpy()
     beyond = (days < _FIRST_DAY) | (days >= _DAYS_END)
-    return Quick(without(made, beyond), beyond)
+    return Quick(without(column, beyond), beyond)
 
 
-def times(kind: Type, texts: Column) -> Quick:
+def times(kind: TimeType, texts: Column) -> Quick:
     odd = ~_has_length(texts, _CLOCK_LENGTHS)
     dated = pc.binary_join_element_wise("1970-01-01 ", without(texts, odd), "")
-    made, refused = cast(dated, pa.timestamp("us"))
-    return clock_within(kind, _micros(made), texts, refused | odd)
+    column, refused = cast(dated, pa.timestamp("us"))
+    return clock_within(kind, _micros(column), texts, refused | odd)
 
 
-def clock_within(kind: Any, micros: Int64s, given: Column, refused: Bools) -> Quick:
-    return _within(_rounded(micros, kind.precision), 0, _DAY_MICROS, given, refused, pa.int64())
+def clock_within(kind: TimeType, micros: Int64s, source: Column, refused: Bools) -> Quick:
+    return _within(_rounded(micros, kind.precision), 0, _DAY_MICROS, source, refused, pa.int64())
 
 
-def timestamps(kind: Type, texts: Column) -> Quick:
+def timestamps(kind: TimestampType | InstantType, texts: Column) -> Quick:
     odd = ~_has_length(texts, _LENGTHS)
-    made, refused = cast(without(texts, odd), pa.timestamp("us"))
-    return timestamps_within(kind, _micros(made), texts, refused | odd)
+    column, refused = cast(without(texts, odd), pa.timestamp("us"))
+    return timestamps_within(kind, _micros(column), texts, refused | odd)
 
 
-def instants(kind: Type, texts: Column, *, has_zone: bool = False) -> Quick:
+def instants(kind: InstantType, texts: Column, *, has_zone: bool = False) -> Quick:
     """In UTC, unless each text must name its zone."""
     is_zoned = mask(pc.match_substring_regex(texts, _ZONED))
     zoned, refused = cast(without(texts, ~is_zoned), pa.timestamp("us", "UTC"))
-    made = zoned.cast(pa.timestamp("us"))
+    column = zoned.cast(pa.timestamp("us"))
     others = mask(texts.is_valid()) & ~is_zoned
     if others.any() and not has_zone:
         plain, others = timestamps(kind, without(texts, is_zoned))
-        made = pc.coalesce(made, plain)
-    return timestamps_within(kind, _micros(made), texts, refused | others)
+        column = pc.coalesce(column, plain)
+    return timestamps_within(kind, _micros(column), texts, refused | others)
 
 
-def timestamps_within(kind: Any, micros: Int64s, given: Column, refused: Bools) -> Quick:
+def timestamps_within(
+    kind: TimestampType | InstantType, micros: Int64s, source: Column, refused: Bools
+) -> Quick:
     """From microseconds since 1970; NULL where `given` is."""
     epoch = _DAYS_TO_2000 * _DAY_MICROS
     if kind.precision is not None:
         micros = _rounded(micros - epoch, kind.precision) + epoch
     first, end = _FIRST_DAY * _DAY_MICROS, _DAYS_END * _DAY_MICROS
-    return _within(micros, first, end, given, refused, pa.timestamp("us"))
+    return _within(micros, first, end, source, refused, pa.timestamp("us"))
 
 
-def _micros(made: Column) -> Int64s:
-    micros: Int64s = pc.fill_null(made.view(pa.int64()), 0).to_numpy()
+def _micros(column: Column) -> Int64s:
+    micros: Int64s = pc.fill_null(column.view(pa.int64()), 0).to_numpy()
     return micros
 
 
@@ -101,11 +102,11 @@ def _rounded(micros: Int64s, precision: int | None) -> Int64s:
     return rounded
 
 
-def _within(micros: Int64s, first: int, end: int, given: Column, refused: Bools, to: pa.DataType) -> Quick:
+def _within(micros: Int64s, first: int, end: int, source: Column, refused: Bools, to: pa.DataType) -> Quick:
     refused = refused | (micros < first) | (micros >= end)
-    if given.null_count:
-        refused &= mask(given.is_valid())
-        gone = refused | mask(given.is_null())
+    if source.null_count:
+        refused &= mask(source.is_valid())
+        gone = refused | mask(source.is_null())
     else:
         gone = refused
     return Quick(pa.array(micros, pa.int64(), mask=gone if gone.any() else None).view(to), refused)

@@ -120,15 +120,15 @@ def survey(piece: FilePiece, open_input: OpenInput) -> Survey:
 
 def read_tasks(files: Sequence[ReadTask], surveys: Sequence[Sequence[Survey]]) -> list[ReadTask]:
     """The tasks, from the surveys of each file's pieces in their order."""
-    made: list[ReadTask] = []
+    tasks: list[ReadTask] = []
     for file, found in zip(files, surveys, strict=True):
         if not found:
-            made.append(file)
+            tasks.append(file)
         elif isinstance(file.format, Parquet):
-            made += _of_groups(file, found[0].groups)
+            tasks += _of_groups(file, found[0].groups)
         else:
-            made += _of_ranges(found)
-    return made
+            tasks += _of_ranges(found)
+    return tasks
 
 
 def _of_ranges(surveys: Sequence[Survey]) -> list[ReadTask]:
@@ -152,11 +152,11 @@ def _of_ranges(surveys: Sequence[Survey]) -> list[ReadTask]:
 
 def _of_groups(file: ReadTask, groups: Sequence[RowGroup]) -> list[ReadTask]:
     """Neighbouring row groups, until they are as large as a split."""
-    made: list[ReadTask] = []
+    tasks: list[ReadTask] = []
     start, line, rows, size = 0, 1, 0, 0
     for at, group in enumerate(groups):
         rows, size = rows + group.rows, size + group.bytes
         if size >= SPLIT_BYTES or at + 1 == len(groups):
-            made.append(file.but(start=start, end=at + 1, line=line))
+            tasks.append(file.but(start=start, end=at + 1, line=line))
             start, line, rows, size = at + 1, line + rows, 0, 0
-    return made
+    return tasks

@@ -62,47 +62,47 @@ def csv_bytes(columns: Sequence[Cells], rows: int, csv: CsvOut, zone: tzinfo) ->
 
 
 def _field(cells: Cells, csv: CsvOut, zone: tzinfo, *, is_only: bool) -> Column:
-    made = texts(cells, zone)
+    column = texts(cells, zone)
     kind = cells.kind
     if csv.guards_formulas and is_text(kind):
-        made = _guarded(made)
+        column = _guarded(column)
     is_plain = kind.family in _NEVER_SPECIAL and not kind.ref.is_array and not csv.null
     if is_plain and not _IN_PLAIN.fullmatch(csv.delimiter):
-        return made
-    return _quoted(made, csv, is_only=is_only)
+        return column
+    return _quoted(column, csv, is_only=is_only)
 
 
-def _guarded(made: Column) -> Column:
-    is_formula = pc.match_substring_regex(made, _FORMULA)
-    return pc.if_else(is_formula, pc.binary_join_element_wise("'", made, ""), made)
+def _guarded(column: Column) -> Column:
+    is_formula = pc.match_substring_regex(column, _FORMULA)
+    return pc.if_else(is_formula, pc.binary_join_element_wise("'", column, ""), column)
 
 
-def _quoted(made: Column, csv: CsvOut, *, is_only: bool) -> Column:
-    if _repeats(made):
-        coded = made.dictionary_encode()
+def _quoted(column: Column, csv: CsvOut, *, is_only: bool) -> Column:
+    if _repeats(column):
+        coded = column.dictionary_encode()
         return _quoted(coded.dictionary, csv, is_only=is_only).take(coded.indices)
-    needs = _with_bytes(made, csv.delimiter, QUOTE, "\n", "\r")
-    needs |= mask(pc.equal(made, csv.null))
+    needs = _with_bytes(column, csv.delimiter, QUOTE, "\n", "\r")
+    needs |= mask(pc.equal(column, csv.null))
     if is_only:
-        needs |= mask(pc.equal(made, "\\."))
+        needs |= mask(pc.equal(column, "\\."))
     if not needs.any():
-        return made
-    chosen = made.filter(pa.array(needs))
+        return column
+    chosen = column.filter(pa.array(needs))
     in_quotes = pc.binary_join_element_wise(QUOTE, pc.replace_substring(chosen, QUOTE, QUOTE * 2), QUOTE, "")
-    return pc.replace_with_mask(made, pa.array(needs), in_quotes)
+    return pc.replace_with_mask(column, pa.array(needs), in_quotes)
 
 
-def _repeats(made: Column) -> bool:
+def _repeats(column: Column) -> bool:
     """Whether there are few distinct ones, judged by the first rows."""
-    return len(made) > SAMPLE_ROWS and len(pc.unique(made.slice(0, SAMPLE_ROWS))) <= SAMPLE_DISTINCT_MAX
+    return len(column) > SAMPLE_ROWS and len(pc.unique(column.slice(0, SAMPLE_ROWS))) <= SAMPLE_DISTINCT_MAX
 
 
-def _with_bytes(made: Column, *bytes: str) -> Bools:
+def _with_bytes(column: Column, *bytes: str) -> Bools:
     """Which texts contain one of some bytes: found in all of them at once."""
-    data, places = laid_out(made)
+    data, places = laid_out(column)
     is_special = np.zeros(256, bool)
     is_special[[ord(each) for each in bytes]] = True
-    found = np.zeros(len(made), bool)
+    found = np.zeros(len(column), bool)
     found[np.searchsorted(places, np.flatnonzero(is_special[data]), "right") - 1] = True
     return found
 

@@ -41,7 +41,7 @@ class OutputFiles:
         self._name = name
         self._writing = writing
         self._is_same = is_same
-        self._made: list[ExportedFile] = []
+        self._files: list[ExportedFile] = []
         self._open: _File | None = None
         self.rows = 0
 
@@ -59,22 +59,22 @@ class OutputFiles:
                 self._finish()
 
     def close(self, *, at_least_one: bool) -> list[ExportedFile]:
-        if at_least_one and not self._made and self._open is None:
+        if at_least_one and not self._files and self._open is None:
             self._open = self._begun()
         if self._open is not None:
             self._finish()
-        return self._made
+        return self._files
 
     def abort(self) -> None:
         """Discards the open file; and finished ones, unless other attempts would write the same."""
         if not self._is_same:
-            self._location.delete([file.name for file in self._made])
+            self._location.delete([file.name for file in self._files])
         if self._open is not None and self._open.output is not None:
             self._open.output.abort()
         self._open = None
 
     def _begun(self) -> "_File":
-        name = self._name(len(self._made))
+        name = self._name(len(self._files))
         try:
             output = self._location.create(name)
         except FileExists:
@@ -91,7 +91,7 @@ class OutputFiles:
         except FileExists:
             if not self._is_same:
                 raise
-        self._made.append(ExportedFile(file.name, file.rows, self._location.size(file.name)))
+        self._files.append(ExportedFile(file.name, file.rows, self._location.size(file.name)))
 
 
 def _bounded(columns: Sequence[Cells], rows: int) -> list[tuple[Sequence[Cells], int]]:

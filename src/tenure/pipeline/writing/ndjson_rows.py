@@ -54,8 +54,8 @@ def _json(cells: Cells, zone: tzinfo) -> Column:
         case "numeric" if pa.types.is_decimal(cells.array.type):
             return texts(cells, zone)
         case "float4" | "float8":
-            made = texts(cells, zone)
-            return pc.if_else(pc.is_finite(cells.array), made, _in_quotes(made))
+            column = texts(cells, zone)
+            return pc.if_else(pc.is_finite(cells.array), column, _in_quotes(column))
         case "bool":
             return pc.if_else(cells.array, "true", "false")
         case "date" | "time" | "uuid":
@@ -70,23 +70,23 @@ def _json(cells: Cells, zone: tzinfo) -> Column:
 def _written(cells: Cells, zone: tzinfo) -> Column:
     """Value by value. JSON has line ends only where a space would do, so a line stays a line."""
     write = json_text_of(cells.kind)
-    made = [None if each is None else write(each, zone) for each in cells.listed()]
-    lines = [None if each is None else each.replace("\n", " ").replace("\r", " ") for each in made]
+    values = [None if each is None else write(each, zone) for each in cells.listed()]
+    lines = [None if each is None else each.replace("\n", " ").replace("\r", " ") for each in values]
     return pa.array(lines, pa.string())
 
 
-def _strings(made: Column) -> Column:
-    is_special = mask(pc.match_substring_regex(made, _ESCAPED))
-    plain = _in_quotes(made)
+def _strings(column: Column) -> Column:
+    is_special = mask(pc.match_substring_regex(column, _ESCAPED))
+    plain = _in_quotes(column)
     if not is_special.any():
         return plain
-    written = [quoted(made[row].as_py()) for row in np.flatnonzero(is_special).tolist()]
+    written = [quoted(column[row].as_py()) for row in np.flatnonzero(is_special).tolist()]
     return pc.replace_with_mask(plain, pa.array(is_special), pa.array(written, pa.string()))
 
 
-def _in_quotes(made: Column) -> Column:
-    return pc.binary_join_element_wise('"', made, '"', "")
+def _in_quotes(column: Column) -> Column:
+    return pc.binary_join_element_wise('"', column, '"', "")
 
 
-def _iso(made: Column) -> Column:
-    return pc.replace_substring(made, " ", "T", max_replacements=1)
+def _iso(column: Column) -> Column:
+    return pc.replace_substring(column, " ", "T", max_replacements=1)

@@ -32,12 +32,12 @@ def texts(cells: Cells, zone: tzinfo) -> Column:
     """A string array, NULL where the value is."""
     if cells.values is not None or is_opaque(cells.kind):
         return _rendered(cells, zone)
-    made = _quick(cells.kind, cells.array, zone)
-    if made is None:
+    column = _quick(cells.kind, cells.array, zone)
+    if column is None:
         return _rendered(cells, zone)
     if not cells.odd:
-        return made
-    return _put(made, {row: cells.kind.render(value) for row, value in cells.odd.items()})
+        return column
+    return _put(column, {row: cells.kind.render(value) for row, value in cells.odd.items()})
 
 
 def is_text(kind: Type) -> bool:
@@ -49,17 +49,19 @@ def _rendered(cells: Cells, zone: tzinfo) -> Column:
     kind = cells.kind
     values = cells.listed()
     if kind.follows_zone:
-        made = [None if each is None else kind.render_in(each, zone) for each in values]
+        column = [None if each is None else kind.render_in(each, zone) for each in values]
     else:
-        made = [None if each is None else kind.render(each) for each in values]
-    return pa.array(made, pa.string())
+        column = [None if each is None else kind.render(each) for each in values]
+    return pa.array(column, pa.string())
 
 
-def _put(made: Column, at: dict[int, str]) -> Column:
+def _put(column: Column, at: dict[int, str]) -> Column:
     """With other texts in some rows."""
-    rows = np.zeros(len(made), bool)
+    rows = np.zeros(len(column), bool)
     rows[list(at)] = True
-    return pc.replace_with_mask(made, pa.array(rows), pa.array([at[row] for row in sorted(at)], pa.string()))
+    return pc.replace_with_mask(
+        column, pa.array(rows), pa.array([at[row] for row in sorted(at)], pa.string())
+    )
 
 
 def _quick(kind: Type, values: Column, zone: tzinfo) -> Column | None:
@@ -98,12 +100,14 @@ def _labels(kind: Type, values: Column) -> Column:
 
 def _decimals(values: Column) -> Column:
     """Arrow writes those near zero with an exponent if the scale is large."""
-    made = values.cast(pa.string())
+    column = values.cast(pa.string())
     if values.type.scale <= 6:
-        return made
-    rows = np.flatnonzero(pc.fill_null(pc.match_substring(made, "E"), False).to_numpy(zero_copy_only=False))
+        return column
+    rows = np.flatnonzero(pc.fill_null(pc.match_substring(column, "E"), False).to_numpy(zero_copy_only=False))
     return (
-        _put(made, {row: numeric_text(values[row].as_py()) for row in rows.tolist()}) if len(rows) else made
+        _put(column, {row: numeric_text(values[row].as_py()) for row in rows.tolist()})
+        if len(rows)
+        else column
     )
 
 
@@ -111,18 +115,18 @@ def _floats(family: str, values: Column) -> Column:
     least, end = _FLOAT_BOUNDS[family]
     size = np.abs(pc.fill_null(values, 1.0).to_numpy(zero_copy_only=False))
     rows = np.flatnonzero(~((size >= least) & (size < end)))
-    made = values.cast(pa.string())
+    column = values.cast(pa.string())
     width = 4 if family == "float4" else 8
     return (
-        _put(made, {row: float_text(values[row].as_py(), width) for row in rows.tolist()})
+        _put(column, {row: float_text(values[row].as_py(), width) for row in rows.tolist()})
         if len(rows)
-        else made
+        else column
     )
 
 
-def _without_zeros(made: Column) -> Column:
+def _without_zeros(column: Column) -> Column:
     """Arrow writes all six digits of a second's fraction."""
-    return pc.utf8_rtrim(pc.utf8_rtrim(made, "0"), ".")
+    return pc.utf8_rtrim(pc.utf8_rtrim(column, "0"), ".")
 
 
 _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), "S2")
@@ -136,5 +140,7 @@ def _uuids(values: Column) -> Column:
     written = np.full((len(values), 36), ord("-"), np.uint8)
     written[:, [place for place in range(36) if place not in _DASHES]] = digits
     offsets = pa.py_buffer(np.arange(len(values) + 1, dtype=np.int32) * 36)
-    made = pa.StringArray.from_buffers(len(values), offsets, pa.py_buffer(np.ascontiguousarray(written)))
-    return pc.if_else(values.is_valid(), made, pa.scalar(None, pa.string())) if values.null_count else made
+    column = pa.StringArray.from_buffers(len(values), offsets, pa.py_buffer(np.ascontiguousarray(written)))
+    return (
+        pc.if_else(values.is_valid(), column, pa.scalar(None, pa.string())) if values.null_count else column
+    )

@@ -75,18 +75,18 @@ def aggregates_joined(plan: Plan, query: Query, is_few: Callable[[Plan], bool]) 
         return plan
     below: Plan = plan.input
     instead: list[tuple[Nested, Node]] = []
-    for asked in _distinct(plan):
-        grouped = _grouped(query.nested[asked.number], asked, len(below.outputs))
+    for nested in _distinct(plan):
+        grouped = _grouped(query.nested[nested.number], nested, len(below.outputs))
         if grouped is not None and grouped.is_indexed and (isinstance(plan, Project) or is_few(plan)):
             continue
         if grouped is not None:
             below = Join(JoinKind.LEFT, below, grouped.plan, grouped.condition)
-            instead.append((asked, grouped.value))
+            instead.append((nested, grouped.value))
     if not instead:
         return plan
 
     def change(node: Node) -> Node | None:
-        return next((value for asked, value in instead if asked == node), None)
+        return next((value for nested, value in instead if nested == node), None)
 
     if isinstance(plan, Project):
         changed = tuple(rewrite(each, change) for each in plan.expressions)
@@ -114,7 +114,7 @@ class _Grouped(NamedTuple):
     """Whether an index leads to the rows of one group."""
 
 
-def _grouped(subquery: Subquery, asked: Nested, width: int) -> _Grouped | None:
+def _grouped(subquery: Subquery, nested: Nested, width: int) -> _Grouped | None:
     aggregate = subquery.plan.input if isinstance(subquery.plan, Project) else subquery.plan
     if subquery.kind is not NestedKind.SCALAR or not subquery.takes or not isinstance(aggregate, Aggregate):
         return None
@@ -122,10 +122,12 @@ def _grouped(subquery: Subquery, asked: Nested, width: int) -> _Grouped | None:
         return None
     if not all(_cannot_fail(call, aggregate.input) for call in aggregate.calls):
         return None
-    if any(has_nested(each) or is_volatile(each) for each in (*asked.arguments, *expressions(subquery.plan))):
+    if any(
+        has_nested(each) or is_volatile(each) for each in (*nested.arguments, *expressions(subquery.plan))
+    ):
         return None
     inner = _inner(aggregate.input, set(subquery.takes))
-    return None if inner is None else _joined(subquery, asked, aggregate, inner, width)
+    return None if inner is None else _joined(subquery, nested, aggregate, inner, width)
 
 
 class _Inner(NamedTuple):
@@ -151,11 +153,11 @@ def _inner(plan: Plan, takes: set[int]) -> _Inner | None:
     return _Inner(source if filtered is None else Filter(source, filtered), ties, keys)
 
 
-def _joined(subquery: Subquery, asked: Nested, aggregate: Aggregate, inner: _Inner, width: int) -> _Grouped:
+def _joined(subquery: Subquery, nested: Nested, aggregate: Aggregate, inner: _Inner, width: int) -> _Grouped:
     source, ties, keys = inner
     outputs = (*(source.outputs[key.column] for key in keys), *aggregate.outputs)
     grouped = Aggregate(outputs, source, tuple(keys), aggregate.calls)
-    outer = dict(zip(subquery.takes, asked.arguments, strict=True))
+    outer = dict(zip(subquery.takes, nested.arguments, strict=True))
     tied = [
         _moved(tie, outer, {key.column: ColumnRef(width + at)})
         for at, (tie, key) in enumerate(zip(ties, keys, strict=True))

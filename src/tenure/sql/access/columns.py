@@ -83,8 +83,6 @@ def _source(plan: Scan | Virtual, needed: set[int]) -> tuple[Plan, Places]:
     places = _kept(needed)
     outputs = tuple(plan.outputs[old] for old in places)
     kept = tuple(plan.columns[old] for old in places)
-    if isinstance(plan, Virtual):
-        return replace(plan, outputs=outputs, columns=kept), places
     condition = None if plan.condition is None else moved(plan.condition, places)
     return replace(plan, outputs=outputs, columns=kept, condition=condition), places
 
@@ -93,16 +91,16 @@ def _project(plan: Project, needed: set[int]) -> tuple[Plan, Places]:
     volatile = {place for place, node in enumerate(plan.expressions) if is_volatile(node)}
     kept = _kept(needed | volatile)
     below, places = pruned(plan.input, _used(plan.expressions[old] for old in kept))
-    made = tuple(moved(plan.expressions[old], places) for old in kept)
+    expressions = tuple(moved(plan.expressions[old], places) for old in kept)
     outputs = tuple(plan.outputs[old] for old in kept)
-    picked = [node.column for node in made if isinstance(node, ColumnRef)]
-    if isinstance(below, Project) and len(made) == len(picked) and sorted(picked) == _all_of(below):
+    picked = [node.column for node in expressions if isinstance(node, ColumnRef)]
+    if isinstance(below, Project) and len(expressions) == len(picked) and sorted(picked) == _all_of(below):
         # Of two projections in a row, the upper one only reorders columns: they become one.
-        made, below = tuple(below.expressions[place] for place in picked), below.input
-        picked = [node.column for node in made if isinstance(node, ColumnRef)]
-    if outputs == below.outputs and picked == _all_of(below) == list(range(len(made))):
+        expressions, below = tuple(below.expressions[place] for place in picked), below.input
+        picked = [node.column for node in expressions if isinstance(node, ColumnRef)]
+    if outputs == below.outputs and picked == _all_of(below) == list(range(len(expressions))):
         return below, kept
-    return replace(plan, outputs=outputs, input=below, expressions=made), kept
+    return replace(plan, outputs=outputs, input=below, expressions=expressions), kept
 
 
 def _all_of(plan: Plan) -> list[int]:

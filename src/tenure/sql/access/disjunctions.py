@@ -31,14 +31,14 @@ def implied(tree: Node, is_of_side: Callable[[Node], bool]) -> Node | None:
     none."""
     if not isinstance(tree, Or) or has_nested(tree) or is_volatile(tree):
         return None
-    parts = [[part for part in conjuncts(each) if is_of_side(part)] for each in tree.operands]
-    return _either(parts) if all(parts) else None
+    alternatives = [[part for part in conjuncts(each) if is_of_side(part)] for each in tree.operands]
+    return _either(alternatives) if all(alternatives) else None
 
 
 def _either(alternatives: Sequence[Sequence[Node]]) -> Node:
     either: list[Node] = []
-    for parts in alternatives:
-        both = conjoined(parts)
+    for conjunction in alternatives:
+        both = conjoined(conjunction)
         assert both is not None
         either.append(both)
     return Or(tuple(either))

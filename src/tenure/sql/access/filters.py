@@ -31,6 +31,7 @@ from tenure.sql.plans.plan import (
     Scan,
     SetOperation,
     Sort,
+    Virtual,
     inputs,
     with_inputs,
 )
@@ -44,7 +45,7 @@ def pushed(plan: Plan, conditions: Sequence[Node] = ()) -> Plan:
     staying = [each for each in conditions if is_volatile(each)]
     moving = [each for each in conditions if not is_volatile(each)]
     match plan:
-        case Scan():
+        case Scan() | Virtual():
             done: Plan = replace(plan, condition=conjoined([*conjuncts(plan.condition), *moving]))
         case Join():
             done, left_over = _into_join(plan, moving)
@@ -80,12 +81,12 @@ def _places(plan: Project | Aggregate | ProjectSet) -> dict[int, int]:
     """Which of its columns are columns of its input."""
     match plan:
         case Project():
-            given: Sequence[Node] = plan.expressions
+            expressions: Sequence[Node] = plan.expressions
         case Aggregate():
-            given = plan.keys
+            expressions = plan.keys
         case ProjectSet():
             return {place: place for place in range(len(plan.input.outputs))}
-    return {place: node.column for place, node in enumerate(given) if isinstance(node, ColumnRef)}
+    return {place: node.column for place, node in enumerate(expressions) if isinstance(node, ColumnRef)}
 
 
 def _into_join(plan: Join, conditions: Sequence[Node]) -> tuple[Join, list[Node]]:

@@ -33,7 +33,7 @@ from tenure.expr.tree.expressions import (
     decode,
 )
 from tenure.expr.tree.overload_resolution import BOOL
-from tenure.sql.plans.plan import Access, Among, Scan, SpanEnd
+from tenure.sql.plans.plan import Access, Among, Lookup, Scan, SpanEnd, Virtual
 from tenure.sql.plans.trees import Comparison, compares_as_is, comparison, conjuncts, is_volatile, moved
 
 Arrays: TypeAlias = Callable[[Nested], Node | None]
@@ -48,8 +48,16 @@ def best_access(scan: Scan, arrays: Arrays) -> Access | None:
     return max(ranked, key=lambda each: each[0])[1] if ranked else None
 
 
+def best_lookup(table: Virtual, arrays: Arrays) -> Lookup | None:
+    """The column by which the system table is asked; None: all its rows are made."""
+    if not table.keys or table.condition is None:
+        return None
+    fixed, _ = _comparisons(table, arrays)
+    return next((Lookup(column, fixed[column]) for column in table.keys if column in fixed), None)
+
+
 def usable_indexes(scan: Scan) -> Iterator[Index]:
-    known = conjuncts(scan.condition)
+    conditions = conjuncts(scan.condition)
     places = {id: place for place, id in enumerate(scan.columns)}
     for index in readable(scan.table.indexes):
         if index.primary != index.id and index.primary != scan.table.primary:
@@ -59,8 +67,8 @@ def usable_indexes(scan: Scan) -> Iterator[Index]:
         if index.predicate is None:
             yield index
         elif set(index.predicate.columns) <= places.keys():
-            asked = conjuncts(moved(decode(index.predicate.tree), places))
-            if all(each in known for each in asked):
+            wanted = conjuncts(moved(decode(index.predicate.tree), places))
+            if all(each in conditions for each in wanted):
                 yield index
 
 
@@ -69,7 +77,9 @@ class _Edge(NamedTuple):
     value: Node
 
 
-def _comparisons(scan: Scan, arrays: Arrays) -> tuple[dict[int, Node | Among], dict[int, list[_Edge]]]:
+def _comparisons(
+    scan: Scan | Virtual, arrays: Arrays
+) -> tuple[dict[int, Node | Among], dict[int, list[_Edge]]]:
     """By column id: what it must be equal to, and what it must be less or greater than."""
     fixed: dict[int, Node | Among] = {}
     bounds: dict[int, list[_Edge]] = {}
@@ -85,7 +95,7 @@ def _comparisons(scan: Scan, arrays: Arrays) -> tuple[dict[int, Node | Among], d
     return fixed, bounds
 
 
-def _compared(tree: Node, scan: Scan) -> tuple[int, str, Node] | None:
+def _compared(tree: Node, scan: Scan | Virtual) -> tuple[int, str, Node] | None:
     if isinstance(tree, ColumnRef):
         return scan.columns[tree.column], "=", Const(BOOL.ref, True)
     if isinstance(tree, Not) and isinstance(tree.operand, ColumnRef):
@@ -100,24 +110,28 @@ def _compared(tree: Node, scan: Scan) -> tuple[int, str, Node] | None:
     return None
 
 
-def _column(found: Comparison, scan: Scan) -> int | None:
+def _column(found: Comparison, scan: Scan | Virtual) -> int | None:
     return _column_of(found.left, scan)
 
 
-def _column_of(tree: Node, scan: Scan) -> int | None:
-    """The table's column that it is; a varchar read as text is one too."""
+def _column_of(tree: Node, scan: Scan | Virtual) -> int | None:
+    """The table's column that it is; a varchar or name read as text is one too."""
     if isinstance(tree, Cast) and tree.type.name == "text" and not tree.type.is_array:
         inner = tree.operand
-        if isinstance(inner, ColumnRef) and scan.outputs[inner.column].type.family in ("varchar", "text"):
+        if isinstance(inner, ColumnRef) and scan.outputs[inner.column].type.family in TEXT_FAMILIES:
             tree = inner
     return scan.columns[tree.column] if isinstance(tree, ColumnRef) else None
+
+
+TEXT_FAMILIES = ("varchar", "text", "name")
+"""Types whose values are texts as they are: they equal what they equal as text."""
 
 
 def _is_fixed(tree: Node) -> bool:
     return not columns(tree) and not is_volatile(tree)
 
 
-def _among(tree: Node, scan: Scan, arrays: Arrays) -> tuple[int, Among] | None:
+def _among(tree: Node, scan: Scan | Virtual, arrays: Arrays) -> tuple[int, Among] | None:
     match tree:
         case Nested() if tree.arguments and (array := arrays(tree)) is not None:
             column = _column_of(tree.arguments[0], scan)
@@ -130,9 +144,9 @@ def _among(tree: Node, scan: Scan, arrays: Arrays) -> tuple[int, Among] | None:
             return None
     function = function_with_id(equality)
     families = function.arguments[0], function.arguments[-1]
-    parts = among.items if among.array is None else (among.array,)
+    operands = among.items if among.array is None else (among.array,)
     column = _column_of(tree.operand, scan)
-    is_usable = function.name == "=" and compares_as_is(families) and all(map(_is_fixed, parts))
+    is_usable = function.name == "=" and compares_as_is(families) and all(map(_is_fixed, operands))
     return (column, among) if column is not None and is_usable else None
 
 

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from tenure.expr.tree.expressions import Cast, ColumnRef, Const, ContextValue, Nested, Node, columns
 from tenure.expr.tree.rewrite import rewrite, shifted
-from tenure.sql.access.indexes import best_access
+from tenure.sql.access.indexes import best_access, best_lookup
 from tenure.sql.plans.plan import (
     Aggregate,
     FunctionScan,
@@ -59,33 +59,47 @@ def arranged(plan: Plan, planning: Planning) -> Plan:
     if isinstance(plan, Join) and plan.kind is JoinKind.INNER and not plan.lateral:
         return _cluster(plan, planning)
     done = with_inputs(plan, [arranged(each, planning) for each in inputs(plan)])
-    if isinstance(done, Scan):
-        return replace(done, access=best_access(done, planning.array))
+    if isinstance(done, Scan | Virtual):
+        return _with_best_access(done, planning)
     if isinstance(done, Join):
         return looked_up(done, planning)
     return done
+
+
+def _with_best_access(source: Scan | Virtual, planning: Planning) -> Scan | Virtual:
+    if isinstance(source, Virtual):
+        return replace(source, lookup=best_lookup(source, planning.array))
+    return replace(source, access=best_access(source, planning.array))
 
 
 def looked_up(join: Join, planning: Planning) -> Join:
     """The join with its right side read by index for each left row, if the left rows are few."""
     if join.lateral or join.kind in (JoinKind.RIGHT, JoinKind.FULL) or not is_small(join.left):
         return join
-    if not isinstance(join.right, Scan):
+    if not isinstance(join.right, Scan | Virtual):
         return join
     width = len(join.left.outputs)
-    parts = conjuncts(join.condition)
-    usable = [part for part in parts if _is_lookup_equality(part, width)]
-    taken = sorted({place for part in usable for place in columns(part) if place < width})
-    lateral = tuple((planning.new_value_number(), place) for place in taken)
-    given = {place: ContextValue(number, join.left.outputs[place].type.ref) for number, place in lateral}
-    added = [_with_value(part, width, given) for part in usable]
+    conditions = conjuncts(join.condition)
+    usable = [part for part in conditions if _is_lookup_equality(part, width)]
+    places = sorted({place for part in usable for place in columns(part) if place < width})
+    lateral = tuple((planning.new_value_number(), place) for place in places)
+    context_values = {
+        place: ContextValue(number, join.left.outputs[place].type.ref) for number, place in lateral
+    }
+    added = [_with_value(part, width, context_values) for part in usable]
     scan = replace(join.right, condition=conjoined([*conjuncts(join.right.condition), *added]))
-    access = best_access(scan, planning.array)
-    before = 0 if join.right.access is None else len(join.right.access.prefix)
-    if access is None or len(access.prefix) <= before:
+    source = _with_best_access(scan, planning)
+    if _fixed_columns(source) <= _fixed_columns(join.right):
         return join
-    rest = conjoined([part for part in parts if part not in usable])
-    return replace(join, right=replace(scan, access=access), condition=rest, lateral=lateral)
+    rest = conjoined([part for part in conditions if part not in usable])
+    return replace(join, right=source, condition=rest, lateral=lateral)
+
+
+def _fixed_columns(source: Scan | Virtual) -> int:
+    """How many columns of its key an access fixes."""
+    if isinstance(source, Virtual):
+        return int(source.lookup is not None)
+    return 0 if source.access is None else len(source.access.prefix)
 
 
 def _is_lookup_equality(tree: Node, width: int) -> bool:
@@ -93,12 +107,12 @@ def _is_lookup_equality(tree: Node, width: int) -> bool:
     return equated(tree, width) is not None and not has_nested(tree) and not is_volatile(tree)
 
 
-def _with_value(tree: Node, width: int, given: Mapping[int, ContextValue]) -> Node:
+def _with_value(tree: Node, width: int, context_values: Mapping[int, ContextValue]) -> Node:
     """The equality as a condition on the right rows alone."""
 
     def change(node: Node) -> Node | None:
         if isinstance(node, ColumnRef):
-            return given[node.column] if node.column < width else ColumnRef(node.column - width)
+            return context_values[node.column] if node.column < width else ColumnRef(node.column - width)
         return None
 
     return rewrite(tree, change)
@@ -115,7 +129,9 @@ def is_small(plan: Plan) -> bool:
             return True
         case FunctionScan():
             return all(call.function.startswith("unnest(") for call in plan.calls)
-        case Virtual() | Shared():
+        case Virtual():
+            return plan.lookup is not None
+        case Shared():
             return False
         case _:
             return all(map(is_small, inputs(plan)))
@@ -178,8 +194,8 @@ def _order(tables: Sequence[Plan], conditions: Conditions) -> list[int]:
     order = [first]
     left.remove(first)
     while left:
-        known = set(order)
-        tied = [number for number in left if any(number in tie and tie <= known | {number} for tie in ties)]
+        members = set(order)
+        tied = [number for number in left if any(number in tie and tie <= members | {number} for tie in ties)]
         order.append(tied[0] if tied else left[0])
         left.remove(order[-1])
     return order

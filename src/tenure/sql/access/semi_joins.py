@@ -64,24 +64,24 @@ def exists_joined(plan: Plan, query: Query) -> Plan:
 
 def _joined(plan: Plan, tree: Node, query: Query) -> Join | None:
     is_negated = isinstance(tree, Not)
-    asked = tree.operand if isinstance(tree, Not) else tree
-    if not isinstance(asked, Nested):
+    tested = tree.operand if isinstance(tree, Not) else tree
+    if not isinstance(tested, Nested):
         return None
-    subquery = query.nested[asked.number]
+    subquery = query.nested[tested.number]
     if not _is_for_a_join(subquery, is_negated=is_negated):
         return None
-    if any(has_nested(each) or is_volatile(each) for each in asked.arguments):
+    if any(has_nested(each) or is_volatile(each) for each in tested.arguments):
         return None
     inner = _without_outer(subquery, query)
     if inner is None:
         return None
     width, operands = len(plan.outputs), len(subquery.functions)
-    outer = dict(zip(subquery.takes, asked.arguments[operands:], strict=True))
+    outer = dict(zip(subquery.takes, tested.arguments[operands:], strict=True))
     ties = [_with_outer(each, width, outer) for each in inner.ties]
     if subquery.kind is NestedKind.EXISTS:
         return Join(JoinKind.ANTI if is_negated else JoinKind.SEMI, plan, inner.plan, conjoined(ties))
     rights = [shifted(each, width) for each in inner.values]
-    compared = rows_compared(subquery.functions, asked.arguments[:operands], rights)
+    compared = rows_compared(subquery.functions, tested.arguments[:operands], rights)
     kind, test = _kept(subquery.kind, compared, is_negated=is_negated)
     return Join(kind, plan, inner.plan, conjoined([*ties, *conjuncts(test)]))
 

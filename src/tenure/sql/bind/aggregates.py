@@ -29,39 +29,39 @@ from tenure.sql.text.parse import Tree, items, kind
 
 def call(tree: Tree, level: QueryLevel, name: str) -> Typed:
     mentioned = dict(level.locations)
-    made = aggregate(tree, level, name)
+    aggregate_call = aggregate(tree, level, name)
     level.locations = mentioned
-    owner = _owner(level, of_call(made))
+    owner = _owner(level, of_call(aggregate_call))
     if owner is not level:
-        made = _moved(made, owner)
-    _check_parts(of_call(made), owner)
+        aggregate_call = _moved(aggregate_call, owner)
+    _check_parts(of_call(aggregate_call), owner)
     check_aggregate(owner.clause, tree.location)
-    result = owner.calls.aggregate(made, tree.location)
+    result = owner.calls.aggregate(aggregate_call, tree.location)
     return result if owner is level else expression_in(level, owner, result, tree.location)
 
 
 def aggregate(tree: Tree, level: QueryLevel, name: str) -> AggregateCall:
     """The call over the row it stands in, wherever it belongs."""
     arguments = [level.expression(each) for each in _arguments(tree, name)]
-    function, given = _resolved(tree, name, arguments, level)
+    function, operands = _resolved(tree, name, arguments, level)
     order: tuple[SortKey, ...] = ()
     if tree.agg_within_group:
         direct = function.direct_count
         keys = sort_keys(tree.agg_order, level, level.clause)
         order = tuple(
             SortKey(each.node, key.is_descending, key.nulls_first)
-            for each, key in zip(given[direct:], keys, strict=True)
+            for each, key in zip(operands[direct:], keys, strict=True)
         )
     elif len(tree.agg_order):
         order = sort_keys(tree.agg_order, level, level.clause)
     if tree.agg_distinct:
-        _check_distinct(given, order, tree)
+        _check_distinct(operands, order, tree)
     condition = None
     if tree.HasField("agg_filter"):
         typed = level.bind(tree.agg_filter, "FILTER")
         condition = check_boolean(typed, "argument of FILTER", location_of(tree.agg_filter)).node
-    kind_of_result = aggregate_type(function, [each.type for each in given])
-    nodes_given = tuple(each.node for each in given)
+    kind_of_result = aggregate_type(function, [each.type for each in operands])
+    nodes_given = tuple(each.node for each in operands)
     return AggregateCall(function.id, nodes_given, kind_of_result, tree.agg_distinct, order, condition)
 
 
@@ -106,20 +106,20 @@ def _before_relabeling(typed: Typed) -> Node | None:
     return node.operand if is_text and isinstance(node, Cast) else None
 
 
-def _check_distinct(given: Sequence[Typed], order: Sequence[SortKey], tree: Tree) -> None:
-    for each in given:
+def _check_distinct(operands: Sequence[Typed], order: Sequence[SortKey], tree: Tree) -> None:
+    for each in operands:
         check_equality(each.type, tree.location)
     for key, sort in zip(order, items(tree.agg_order), strict=True):
-        if not any(key.node in (each.node, _before_relabeling(each)) for each in given):
+        if not any(key.node in (each.node, _before_relabeling(each)) for each in operands):
             raise InvalidColumnReference(
                 "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
                 position=location_of(sort.node) + 1,
             )
 
 
-def _owner(level: QueryLevel, parts: Sequence[Node]) -> QueryLevel:
+def _owner(level: QueryLevel, operands: Sequence[Node]) -> QueryLevel:
     outer: set[QueryLevel] = set()
-    for part in parts:
+    for part in operands:
         for node in nodes(part):
             if isinstance(node, ColumnRef):
                 return level
@@ -140,14 +140,14 @@ def _moved(call: AggregateCall, owner: QueryLevel) -> AggregateCall:
     return call.rewritten(lambda node: rewrite(node, back))
 
 
-def _check_parts(parts: Sequence[Node], owner: QueryLevel) -> None:
-    if (location := found_at(AGGREGATE, owner.calls, *parts)) is not None:
+def _check_parts(operands: Sequence[Node], owner: QueryLevel) -> None:
+    if (location := found_at(AGGREGATE, owner.calls, *operands)) is not None:
         raise GroupingFault("aggregate function calls cannot be nested", position=location + 1)
-    if (location := found_at(WINDOW, owner.calls, *parts)) is not None:
+    if (location := found_at(WINDOW, owner.calls, *operands)) is not None:
         raise GroupingFault(
             "aggregate function calls cannot contain window function calls", position=location + 1
         )
-    if (location := found_at(SET, owner.calls, *parts)) is not None:
+    if (location := found_at(SET, owner.calls, *operands)) is not None:
         raise NotSupported(
             "aggregate function calls cannot contain set-returning function calls",
             hint="You might be able to move the set-returning function into a LATERAL FROM item.",

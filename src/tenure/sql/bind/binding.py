@@ -85,9 +85,9 @@ def givens(plan: Plan) -> Iterator[ContextValue]:
 
 def refuse_recursion(plan: Plan, binding: Binding[L], where: str) -> None:
     """Raises WrongRecursion (42P19) if a plan reads a recursive query from inside of it."""
-    parts = list(walk(plan))
-    inside = {each.number for each in parts if isinstance(each, Recursive)}
-    for each in parts:
+    nodes = list(walk(plan))
+    inside = {each.number for each in nodes if isinstance(each, Recursive)}
+    for each in nodes:
         if isinstance(each, Working) and each.number not in inside:
             name, location = binding.recursions[each.number]
             raise WrongRecursion(

@@ -57,9 +57,9 @@ _REFUSED = {
 
 def bind(tree: Tree, level: QueryLevel) -> Typed:
     tree = unwrap(tree)
-    made = _BY_KIND.get(kind(tree))
-    if made is not None:
-        return made(tree, level)
+    binder = _BY_KIND.get(kind(tree))
+    if binder is not None:
+        return binder(tree, level)
     if kind(tree) == "SetToDefault":
         raise SyntaxFault("DEFAULT is not allowed in this context", position=tree.location + 1)
     what = _REFUSED.get(kind(tree), kind(tree))
@@ -159,8 +159,8 @@ def _null_test(tree: Tree, level: QueryLevel) -> Typed:
     is_negated = option(tree, "nulltesttype") == "IS_NOT_NULL"
     operand = child(tree, "arg")
     if kind(operand) == "RowExpr":
-        parts = [build.is_null(level.expression(each), is_negated=is_negated) for each in items(operand.args)]
-        return build.conjunction(*parts)
+        tests = [build.is_null(level.expression(each), is_negated=is_negated) for each in items(operand.args)]
+        return build.conjunction(*tests)
     return build.is_null(level.expression(operand), is_negated=is_negated)
 
 
@@ -195,9 +195,9 @@ def _case(tree: Tree, level: QueryLevel) -> Typed:
         otherwise = level.expression(tree.defresult) if tree.HasField("defresult") else None
     results = [*([tree.defresult] if otherwise else []), *(each.result for each in items(tree.args))]
     with at(odd_one(results, [*([otherwise] if otherwise else []), *(then for _, then in branches)])):
-        made = build.case(branches, otherwise)
+        result = build.case(branches, otherwise)
     # A missing ELSE is a NULL without modifiers.
-    return made if otherwise else Typed(made.node, bare(made.type))
+    return result if otherwise else Typed(result.node, bare(result.type))
 
 
 def _coalesce(tree: Tree, level: QueryLevel) -> Typed:
@@ -271,16 +271,16 @@ def _array(tree: Tree, level: QueryLevel) -> Typed:
 
 def _array_of(tree: Tree, level: QueryLevel, target: ArrayOf) -> Typed:
     """ARRAY[...]::type[]: each element is cast by itself."""
-    made = []
+    elements = []
     for each in items(tree.elements):
         if kind(each) == "A_ArrayExpr":
-            made.append(_array_of(each, level, target).node)
+            elements.append(_array_of(each, level, target).node)
             continue
         element = level.expression(each)
         goal = target if isinstance(element.type, ArrayOf) else target.element
         with at(location_of(each)):
-            made.append(build.cast(element, goal).node)
-    return Typed(MakeArray(target.ref, tuple(made)), target)
+            elements.append(build.cast(element, goal).node)
+    return Typed(MakeArray(target.ref, tuple(elements)), target)
 
 
 def _indirection(tree: Tree, level: QueryLevel) -> Typed:

@@ -108,7 +108,8 @@ def _relation(tree: Tree, level: QueryLevel) -> tuple[Plan, list[Item]]:
         return table_item(relation.table, level, path, child(tree, "alias"), relation.columns)
     alias = child(tree, "alias")
     plan = _plan_of(relation, level, path[-1] if alias is None else alias.aliasname)
-    plan, added = _placed(plan, tree, level, path[-1], path=tuple(path))
+    hidden = relation.hidden if isinstance(relation, VirtualTable) else frozenset()
+    plan, added = _placed(plan, tree, level, path[-1], path=tuple(path), hidden=hidden)
     added[0].relation = relation
     return plan, added
 
@@ -137,7 +138,8 @@ def _cte_named(name: str, level: QueryLevel) -> Cte | None:
 
 def _plan_of(relation: Relation, level: QueryLevel, name: str) -> Plan:
     if isinstance(relation, VirtualTable):
-        return Virtual(relation.columns, relation.key, tuple(range(len(relation.columns))))
+        places = tuple(range(len(relation.columns)))
+        return Virtual(relation.columns, relation.key, places, relation.lookups)
     assert isinstance(relation, ViewQuery)
     outside = QueryLevel(level.binding, relation.names)
     locks = level.locks_for(name)
@@ -167,14 +169,14 @@ def table_item(
 
 
 def scan_of(
-    table: Table, known: Names, named: Sequence[tuple[str, int]] | None = None
+    table: Table, catalog_names: Names, named: Sequence[tuple[str, int]] | None = None
 ) -> tuple[Scan, frozenset[int]]:
     """The readable columns of a table, or those named; and the positions that are not part of *."""
     columns = list(visible(table.columns))
     if named is not None:
         columns = _under_names(table, named)
     outputs = tuple(
-        OutputColumn(each.name, type_of(each.type, known.enum), table.id, each.id) for each in columns
+        OutputColumn(each.name, type_of(each.type, catalog_names.enum), table.id, each.id) for each in columns
     )
     hidden = frozenset(at for at, each in enumerate(columns) if each.is_hidden)
     return Scan(outputs, table, tuple(each.id for each in columns)), hidden
@@ -190,10 +192,16 @@ def _under_names(table: Table, named: Sequence[tuple[str, int]]) -> list[Column]
 
 
 def _placed(
-    plan: Plan, tree: Tree, level: QueryLevel, name: str, *, path: tuple[str, ...] = ()
+    plan: Plan,
+    tree: Tree,
+    level: QueryLevel,
+    name: str,
+    *,
+    path: tuple[str, ...] = (),
+    hidden: frozenset[int] = frozenset(),
 ) -> tuple[Plan, list[Item]]:
     alias = child(tree, "alias")
-    item = _entered(plan, level, alias.aliasname if alias is not None else name, alias)
+    item = _entered(plan, level, alias.aliasname if alias is not None else name, alias, hidden=hidden)
     item.relation_name = name
     item.path = () if alias is not None else path
     return plan, [item]
@@ -204,13 +212,13 @@ def _entered(
 ) -> Item:
     """Puts a plan's columns at the end of the level's row."""
     start = len(level.row)
-    given = names(alias.colnames) if alias is not None else []
+    aliases = names(alias.colnames) if alias is not None else []
     shown = [at for at in range(len(plan.outputs)) if at not in hidden]
-    if len(given) > len(shown):
+    if len(aliases) > len(shown):
         raise InvalidColumnReference(
-            f'table "{name}" has {len(shown)} columns available but {len(given)} columns specified'
+            f'table "{name}" has {len(shown)} columns available but {len(aliases)} columns specified'
         )
-    titles = dict(zip(shown, given, strict=False))
+    titles = dict(zip(shown, aliases, strict=False))
     columns = [
         Named(titles.get(at, each.name), Typed(ColumnRef(start + at), each.type), each, at in hidden)
         for at, each in enumerate(plan.outputs)
@@ -267,7 +275,7 @@ def _join(tree: Tree, level: QueryLevel) -> tuple[Plan, list[Item]]:
     del level.items[there:]
     _check_conflicts(left_items, right_items)
     sides = _columns(left_items), _columns(right_items)
-    merged, condition = _merged(tree, how, sides)
+    merged, condition = _merged(tree, how, sides, level)
     both = [*left_items, *right_items]
     if tree.HasField("quals"):
         condition = _on(tree.quals, level, both)
@@ -303,10 +311,10 @@ def _joined(
 ) -> Join:
     end = start + len(left.outputs)
     lateral = []
-    for given in level.binding.outer_values_in(right, level):
-        owner, position = level.binding.origins[given.number]
+    for outer_value in level.binding.outer_values_in(right, level):
+        owner, position = level.binding.origins[outer_value.number]
         if owner is level and start <= position < end:
-            lateral.append((given.number, position - start))
+            lateral.append((outer_value.number, position - start))
     node = None if condition is None else shifted(condition.node, -start)
     return Join(how, left, right, node, tuple(lateral))
 
@@ -322,7 +330,7 @@ def _on(tree: Tree, level: QueryLevel, both: list[Item]) -> Typed:
 
 
 def _merged(
-    tree: Tree, how: JoinKind, sides: tuple[list[Named], list[Named]]
+    tree: Tree, how: JoinKind, sides: tuple[list[Named], list[Named]], level: QueryLevel
 ) -> tuple[list[Named], Typed | None]:
     """USING and NATURAL: the columns that are one, and the condition that makes them so."""
     wanted = names(tree.using_clause)
@@ -335,6 +343,9 @@ def _merged(
             raise DuplicateColumn(f'column name "{name}" appears more than once in USING clause')
         left = _common(name, sides[0], "left")
         right = _common(name, sides[1], "right")
+        for each in (left, right):
+            if isinstance(each.typed.node, ColumnRef):
+                level.read(each.typed.node.column)
         conditions.append(build.call("=", left.typed, right.typed))
         merged.append(_one_column(how, left, right))
     if not conditions:
@@ -364,8 +375,8 @@ def _one_column(how: JoinKind, left: Named, right: Named) -> Named:
 def _join_items(
     tree: Tree, both: list[Item], merged: list[Named], sides: tuple[list[Named], list[Named]]
 ) -> list[Item]:
-    taken = {each.name for each in merged}
-    columns = [*merged, *(each for side in sides for each in side if each.name not in taken)]
+    merged_names = {each.name for each in merged}
+    columns = [*merged, *(each for side in sides for each in side if each.name not in merged_names)]
     alias = child(tree, "alias")
     extra = []
     if tree.HasField("join_using_alias"):

@@ -54,14 +54,14 @@ def _apart(tree: Tree) -> list[Tree]:
     """unnest(a, b) stands for ROWS FROM (unnest(a), unnest(b))."""
     if kind(tree) != "FuncCall" or names(tree.funcname)[-1] != "unnest" or len(tree.args) < 2:
         return [tree]
-    parts = []
+    pieces = []
     for each in tree.args:
         part = type(tree)()
         part.CopyFrom(tree)
         del part.args[:]
         part.args.append(each)
-        parts.append(part)
-    return parts
+        pieces.append(part)
+    return pieces
 
 
 def _called(tree: Tree, level: QueryLevel) -> tuple[SetCall, list[tuple[str, Type]]]:

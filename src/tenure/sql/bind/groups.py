@@ -67,9 +67,9 @@ def bind(tree: Tree, level: QueryLevel, targets: list[SelectTarget]) -> Grouping
     if not len(tree.group_clause):
         return None
     groups = GroupingKeys()
-    parts = [_sets(each, level, targets, groups) for each in items(tree.group_clause)]
+    grouping_sets = [_sets(each, level, targets, groups) for each in items(tree.group_clause)]
     found: list[Set] = []
-    for chosen in product(*parts):
+    for chosen in product(*grouping_sets):
         found.append(tuple(dict.fromkeys(key for each in chosen for key in each)))
         if len(found) > SETS_MAX:
             raise TooComplex(f"too many grouping sets present (maximum {SETS_MAX})")
@@ -87,17 +87,17 @@ def _sets(tree: Tree, level: QueryLevel, targets: list[SelectTarget], groups: Gr
         return [_union(each) for each in product(*inner)]
     if kind(tree) != "GroupingSet":
         return [(groups.key(*_key(tree, level, targets)),)]
-    parts = [_sets(each, level, targets, groups) for each in items(tree.content)]
+    grouping_sets = [_sets(each, level, targets, groups) for each in items(tree.content)]
     match option(tree, "kind"):
         case "GROUPING_SET_EMPTY":
             return [()]
         case "GROUPING_SET_SETS":
-            return [each for part in parts for each in part]
+            return [each for part in grouping_sets for each in part]
         case "GROUPING_SET_ROLLUP":
-            units = [part[0] for part in parts]
+            units = [part[0] for part in grouping_sets]
             return [_union(units[:count]) for count in range(len(units), -1, -1)]
         case _:
-            units = [part[0] for part in parts]
+            units = [part[0] for part in grouping_sets]
             if len(units) > 12:
                 raise TooComplex("CUBE is limited to 12 elements", position=tree.location + 1)
             return [
@@ -157,9 +157,9 @@ def placed(
             plan = Filter(plan, mover.move(having))
     mover.width = len(plan.outputs)
     if calls.windows:
-        made = tuple(each.rewritten(mover.move) for each in calls.windows)
-        added = tuple(OutputColumn("?column?", each.type) for each in made)
-        plan = Window((*plan.outputs, *added), plan, made)
+        windows = tuple(each.rewritten(mover.move) for each in calls.windows)
+        added = tuple(OutputColumn("?column?", each.type) for each in windows)
+        plan = Window((*plan.outputs, *added), plan, windows)
     return plan, mover
 
 
@@ -276,8 +276,8 @@ class Mover:
             self._look_at(tree, in_subquery=False)
         for call in tuple(calls.aggregates):
             # The direct arguments of an ordered-set aggregate are the same for the whole group.
-            for given in call.arguments[: aggregate_with_id(call.function).direct_count]:
-                self._look_at(given, in_subquery=False)
+            for argument in call.arguments[: aggregate_with_id(call.function).direct_count]:
+                self._look_at(argument, in_subquery=False)
         for window in calls.windows:
             window.rewritten(lambda node: self._look_at(node, in_subquery=False))
 

@@ -1,7 +1,8 @@
 """FOR UPDATE, FOR SHARE: which tables' rows a SELECT locks as they pass.
 
 Rows are locked after they were sorted and before they are counted, so that ORDER BY ... LIMIT 1 FOR
-UPDATE SKIP LOCKED takes the first that is free. The columns of the primary keys come along hidden.
+UPDATE SKIP LOCKED takes the first that is free. The columns of the primary keys come along hidden. Locking
+needs the privilege UPDATE, as in PostgreSQL.
 
 Walk: `sql.bind.select` binds the clauses and puts `Lock` nodes in place.
 """
@@ -10,9 +11,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tenure.base.errors import NotSupported, SyntaxFault, UndefinedTable
+from tenure.catalog.accounts.privileges import UPDATE
 from tenure.catalog.descriptors.definitions import Table
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ColumnRef
+from tenure.sql.bind.relations import ViewQuery
 from tenure.sql.bind.scope import Item, Locking, QueryLevel
 from tenure.sql.bind.targets import SelectTarget
 from tenure.sql.plans.plan import Lock, Plan
@@ -34,7 +37,7 @@ class LockedTable(NamedTuple):
 
 
 def clauses(tree: Tree) -> tuple[Locking, ...]:
-    made = []
+    lock_clauses = []
     for each in items(tree.locking_clause):
         relations = items(each.locked_rels)
         for relation in relations:
@@ -44,7 +47,7 @@ def clauses(tree: Tree) -> tuple[Locking, ...]:
                     position=relation.location + 1,
                 )
         location = relations[0].location if relations else -1
-        made.append(
+        lock_clauses.append(
             Locking(
                 _STRENGTHS[option(each, "strength")],
                 _WAITS[option(each, "wait_policy")],
@@ -52,7 +55,7 @@ def clauses(tree: Tree) -> tuple[Locking, ...]:
                 location,
             )
         )
-    return tuple(made)
+    return tuple(lock_clauses)
 
 
 def bind(tree: Tree, level: QueryLevel) -> list[LockedTable]:
@@ -94,10 +97,15 @@ def _tables(locking: Locking, level: QueryLevel) -> list[LockedTable]:
             raise NotSupported(
                 f"{locking.strength} cannot be applied to {item.source}", position=locking.location + 1
             )
-        if item.table is None or (locking.relations and item.name not in locking.relations):
+        if locking.relations and item.name not in locking.relations:
+            continue
+        if isinstance(item.relation, ViewQuery) and item.relation.id:
+            level.names.require(item.relation.id, UPDATE)
+        if item.table is None:
             continue
         if item.is_nullable:
             raise NotSupported(f"{locking.strength} cannot be applied to the nullable side of an outer join")
+        level.names.require(item.table.id, UPDATE)
         found.append(LockedTable(item.table, item, locking))
     return found
 

@@ -32,9 +32,9 @@ class Parameters:
         if not 1 <= number <= PARAMETERS_MAX:
             raise UndefinedParameter(f"there is no parameter ${number}", position=position)
         self._types += [None] * (number - len(self._types))
-        known = self._types[number - 1]
-        if known is not None:
-            return Typed(ContextValue(number - 1, known.ref), known)
+        type_so_far = self._types[number - 1]
+        if type_so_far is not None:
+            return Typed(ContextValue(number - 1, type_so_far.ref), type_so_far)
         return undecided(
             ContextValue(number - 1, UNKNOWN.ref),
             lambda target, context: self._decide(number, target, context, position),
@@ -63,17 +63,17 @@ class Parameters:
             return Typed(ContextValue(number - 1, UNKNOWN.ref), UNKNOWN)
         # A name is looked up when the statement runs, not when the parameter is read.
         decided = TEXT if isinstance(target, RegType) else bare(target)
-        known = self._types[number - 1]
-        if known is None:
+        type_so_far = self._types[number - 1]
+        if type_so_far is None:
             self._types[number - 1] = decided
-        elif known.ref != decided.ref:
+        elif type_so_far.ref != decided.ref:
             raise InconsistentParameter(
                 f"inconsistent types deduced for parameter ${number}",
-                detail=f"{known.sql_name} versus {decided.sql_name}",
+                detail=f"{type_so_far.sql_name} versus {decided.sql_name}",
                 position=position,
             )
-        given = Typed(ContextValue(number - 1, decided.ref), decided)
-        return cast(given, target) if isinstance(target, RegType) else coerce(given, target, context)
+        parameter = Typed(ContextValue(number - 1, decided.ref), decided)
+        return cast(parameter, target) if isinstance(target, RegType) else coerce(parameter, target, context)
 
 
 class NoParameters(Parameters):

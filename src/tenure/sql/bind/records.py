@@ -35,11 +35,11 @@ def field(base: Tree, name: str, level: QueryLevel) -> Typed:
     if kind(base) == "ColumnRef" and all(kind(each) == "String" for each in items(base.fields)):
         *path, title = names(base.fields)
         part = f"{title}{_SEPARATOR}{name}"
-        taken = _of_item(level, path, part, location) if path else column(level, part, location)
-        if taken is None and not path and _is_whole_row(level, title, location):
-            taken = column_of(level, [title], name, location)
-        if taken is not None:
-            return taken
+        source = _of_item(level, path, part, location) if path else column(level, part, location)
+        if source is None and not path and _is_whole_row(level, title, location):
+            source = column_of(level, [title], name, location)
+        if source is not None:
+            return source
     operand = level.expression(base)
     raise WrongObjectType(
         f"column notation .{name} applied to type {operand.type.sql_name}, which is not a composite type",

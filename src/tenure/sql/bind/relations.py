@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from tenure.base.errors import UndefinedObject
 from tenure.catalog.descriptors.definitions import EnumType, Table
+from tenure.catalog.descriptors.role_records import WHOLE_OBJECT
 from tenure.expr.tree.build import Typed
 from tenure.expr.types.datatype import Type
 from tenure.sql.plans.plan import OutputColumn
@@ -23,6 +24,10 @@ class VirtualTable(NamedTuple):
     columns: tuple[OutputColumn, ...]
     key: str
     """The key of the function that makes its rows: `plan.Virtual.source`."""
+    lookups: tuple[int, ...] = ()
+    """The positions of the columns by which its rows are found: `plan.Virtual.keys`."""
+    hidden: frozenset[int] = frozenset()
+    """The positions of columns that are no part of *."""
 
 
 class ViewQuery(NamedTuple):
@@ -62,6 +67,10 @@ class Names(Protocol):
         ...
 
     def enum(self, id: int) -> EnumType: ...
+
+    def require(self, id: int, privilege: int, column: int = WHOLE_OBJECT) -> None:
+        """The statement needs a privilege on a relation that it has named, or on a column of that."""
+        ...
 
     def check_size(self, levels: int) -> None:
         """Called with the number of SELECTs so far. Raises if they are too many, or the statement was

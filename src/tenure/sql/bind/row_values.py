@@ -23,8 +23,8 @@ from tenure.sql.text.parse import Tree, child, items, kind, names, option, unwra
 _ORDERINGS = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
 
 
-def operator_name(parts: Iterable[Tree]) -> str:
-    *path, name = names(parts)
+def operator_name(name_parts: Iterable[Tree]) -> str:
+    *path, name = names(name_parts)
     if path not in ([], ["pg_catalog"]):
         raise NotSupported(f"operator {'.'.join([*path, name])} is not supported")
     return "<>" if name == "!=" else name
@@ -44,8 +44,8 @@ def comparison(tree: Tree, level: QueryLevel) -> Typed:
     with at(tree.location):
         if form in ("AEXPR_DISTINCT", "AEXPR_NOT_DISTINCT"):
             _check_lengths(*pair)
-            parts = [build.is_distinct(*each) for each in zip(*pair, strict=True)]
-            differ = build.disjunction(*parts)
+            comparisons = [build.is_distinct(*each) for each in zip(*pair, strict=True)]
+            differ = build.disjunction(*comparisons)
             return build.negation(differ) if form == "AEXPR_NOT_DISTINCT" else differ
         if form != "AEXPR_OP":
             raise NotSupported("rows as values are not supported")

@@ -27,6 +27,7 @@ from tenure.base.errors import (
     UndefinedTable,
     UserError,
 )
+from tenure.catalog.accounts.privileges import SELECT
 from tenure.catalog.descriptors.definitions import Table
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ColumnRef, ContextValue, Node
@@ -148,8 +149,15 @@ class QueryLevel:
         """As part of what is being bound."""
         return self.binding.expression(tree, self)
 
+    def read(self, position: int) -> None:
+        """The statement reads a column: running it needs SELECT on that."""
+        origin = self.outputs[position] if position < len(self.outputs) else None
+        if origin is not None and origin.table:
+            self.names.require(origin.table, SELECT, origin.number)
+
     def mention(self, position: int, location: int) -> None:
         """Remembers where a column stands that GROUP BY may have to say something about."""
+        self.read(position)
         if self.clause not in ("", "JOIN/ON", "WHERE", "GROUP BY"):
             self.locations.setdefault(position, location)
 

@@ -171,16 +171,16 @@ def _count(tree: Tree, field: str, clause: str, level: QueryLevel) -> Node | Non
         typed = level.bind(inner, clause)
     with at(location):
         try:
-            made = build.assign(typed, INT8)
+            count = build.assign(typed, INT8)
         except (CannotCast, DatatypeMismatch):
             raise DatatypeMismatch(
                 f"argument of {clause} must be type bigint, not type {typed.type.sql_name}"
             ) from None
-    if any(isinstance(each, ColumnRef) for each in nodes(made.node)):
+    if any(isinstance(each, ColumnRef) for each in nodes(count.node)):
         raise InvalidColumnReference(
             f"argument of {clause} must not contain variables", position=location + 1
         )
-    return made.node
+    return count.node
 
 
 # From clauses to nodes
@@ -297,12 +297,12 @@ def _values(tree: Tree, level: QueryLevel) -> Values:
     for place, column in enumerate(zip(*rows, strict=True)):
         with at(odd_one([row[place] for row in trees], column)):
             types.append(common_type([each.type for each in column], "VALUES"))
-    made = tuple(
+    converted_rows = tuple(
         tuple(build.coerce(each, kind).node for each, kind in zip(row, types, strict=True)) for row in rows
     )
     outputs = tuple(OutputColumn(f"column{number}", kind) for number, kind in enumerate(types, 1))
     level.binding.places = [location_of(each) for each in trees[0]]
-    return Values(outputs, made)
+    return Values(outputs, converted_rows)
 
 
 def value_rows(tree: Tree, level: QueryLevel) -> list[list[Typed]]:

@@ -19,9 +19,9 @@ from tenure.sql.text.parse import Tree, kind, names
 
 def set_columns(tree: Tree, level: QueryLevel, name: str) -> list[tuple[str, Typed]]:
     """The columns of a function that gives a set, in a select list."""
-    made, columns = set_call(tree, level, name)
+    call, columns = set_call(tree, level, name)
     check_set(level.clause, tree.location)
-    stand_ins = level.calls.set(made, [type for _, type in columns], tree.location)
+    stand_ins = level.calls.set(call, [type for _, type in columns], tree.location)
     return [(title, typed) for (title, _), typed in zip(columns, stand_ins, strict=True)]
 
 
@@ -39,8 +39,8 @@ def set_call(tree: Tree, level: QueryLevel, name: str) -> tuple[SetCall, list[tu
     arguments = [level.expression(each) for each in tree.args]
     with at(tree.location):
         function, targets = resolve_set(name, [each.type for each in arguments])
-        given = build.with_casts(function, arguments, targets)
-    types = column_types(function, [each.type for each in given])
+        operands = build.with_casts(function, arguments, targets)
+    types = column_types(function, [each.type for each in operands])
     titles = [title for title, _ in function.results]
-    made = SetCall(function.id, tuple(each.node for each in given), len(types))
-    return made, list(zip(titles, types, strict=True))
+    call = SetCall(function.id, tuple(each.node for each in operands), len(types))
+    return call, list(zip(titles, types, strict=True))

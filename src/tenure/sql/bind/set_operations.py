@@ -74,15 +74,15 @@ def converted(plan: Plan, types: Sequence[Type], context: str = IMPLICIT) -> Pla
     if all(each.type.ref == wanted.ref for each, wanted in zip(plan.outputs, types, strict=True)):
         return plan
     if isinstance(plan, Project):
-        given = [Typed(node, each.type) for node, each in zip(plan.expressions, plan.outputs, strict=True)]
+        columns = [Typed(node, each.type) for node, each in zip(plan.expressions, plan.outputs, strict=True)]
     else:
-        given = [Typed(ColumnRef(number), each.type) for number, each in enumerate(plan.outputs)]
-    made = [build.coerce(each, wanted, context) for each, wanted in zip(given, types, strict=True)]
+        columns = [Typed(ColumnRef(number), each.type) for number, each in enumerate(plan.outputs)]
+    expressions = [build.coerce(each, wanted, context) for each, wanted in zip(columns, types, strict=True)]
     outputs = tuple(
         OutputColumn(each.name, new.type) if new.type.ref != each.type.ref else each
-        for each, new in zip(plan.outputs, made, strict=True)
+        for each, new in zip(plan.outputs, expressions, strict=True)
     )
-    nodes = tuple(each.node for each in made)
+    nodes = tuple(each.node for each in expressions)
     if isinstance(plan, Project):
         return replace(plan, outputs=outputs, expressions=nodes)
     return Project(outputs, plan, nodes)

@@ -52,14 +52,14 @@ def sublink(tree: Tree, level: QueryLevel) -> Typed:
     plan = level.binding.query(query, inner)
     match form:
         case "EXISTS":
-            return _asked(level, NestedKind.EXISTS, _rows_only(plan), BOOL)
+            return _nested(level, NestedKind.EXISTS, _rows_only(plan), BOOL)
         case "EXPR" | "ARRAY":
             _check_one_column(plan, tree.location)
             kind_of_value = plan.outputs[0].type
             if form == "EXPR":
-                return _asked(level, NestedKind.SCALAR, plan, kind_of_value)
+                return _nested(level, NestedKind.SCALAR, plan, kind_of_value)
             result = kind_of_value if kind_of_value.category == "A" else array_of(kind_of_value)
-            return _asked(level, NestedKind.ARRAY, plan, result)
+            return _nested(level, NestedKind.ARRAY, plan, result)
         case _:
             raise NotSupported(f"subqueries of the form {form} are not supported", position=tree.location + 1)
 
@@ -102,7 +102,7 @@ def row_compared(tree: Tree, level: QueryLevel) -> Typed:
     with at(tree.location):
         _check_width(plan, operands)
         test = _tested(plan, operator_name(tree.name), operands, level, inner)
-    return _asked(level, NestedKind.SCALAR, test, BOOL)
+    return _nested(level, NestedKind.SCALAR, test, BOOL)
 
 
 def _check_width(plan: Plan, operands: Sequence[Typed]) -> None:
@@ -116,7 +116,7 @@ def _check_one_column(plan: Plan, location: int) -> None:
         raise SyntaxFault("subquery must return only one column", position=location + 1)
 
 
-def _asked(
+def _nested(
     level: QueryLevel,
     kind: NestedKind,
     plan: Plan,
@@ -128,9 +128,11 @@ def _asked(
     refuse_recursion(plan, binding, "a subquery")
     outer_values = binding.outer_values_in(plan, level)
     arguments: list[Node] = list(operands)
-    for given in outer_values:
-        owner, position = binding.origins[given.number]
-        arguments.append(ColumnRef(position) if owner is level else ContextValue(given.number, given.type))
+    for outer_value in outer_values:
+        owner, position = binding.origins[outer_value.number]
+        arguments.append(
+            ColumnRef(position) if owner is level else ContextValue(outer_value.number, outer_value.type)
+        )
     value = type if kind in (NestedKind.SCALAR, NestedKind.ARRAY) else None
     takes = tuple(each.number for each in outer_values)
     binding.nested.append(Subquery(kind, plan, takes, tuple(functions), value))
@@ -145,8 +147,8 @@ def _compared(tree: Tree, form: str, level: QueryLevel, inner: QueryLevel) -> Ty
     name = operator_name(tree.oper_name) if len(tree.oper_name) else "="
     with at(tree.location):
         _check_width(plan, operands)
-        asked = NestedKind.IN if form == "ANY" else NestedKind.ALL
-        return _over_columns(level, asked, name, operands, plan)
+        question = NestedKind.IN if form == "ANY" else NestedKind.ALL
+        return _over_columns(level, question, name, operands, plan)
 
 
 def _tested(plan: Plan, name: str, operands: Sequence[Typed], level: QueryLevel, inner: QueryLevel) -> Plan:
@@ -157,7 +159,7 @@ def _tested(plan: Plan, name: str, operands: Sequence[Typed], level: QueryLevel,
 
 
 def _over_columns(
-    level: QueryLevel, asked: NestedKind, name: str, operands: Sequence[Typed], plan: Plan
+    level: QueryLevel, kind: NestedKind, name: str, operands: Sequence[Typed], plan: Plan
 ) -> Typed:
     """Operands and columns as the types that the operator compares, pair by pair."""
     pairs = [
@@ -173,7 +175,7 @@ def _over_columns(
         ]
         plan = Project(tuple(outputs), plan, tuple(each.node for each in columns))
     lefts, functions = [pair.operand for pair in pairs], [pair.function for pair in pairs]
-    return _asked(level, asked, plan, BOOL, lefts, functions)
+    return _nested(level, kind, plan, BOOL, lefts, functions)
 
 
 class _Pair(NamedTuple):

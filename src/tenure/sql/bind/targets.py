@@ -74,6 +74,7 @@ def _stars(tree: Tree, level: QueryLevel) -> list[SelectTarget]:
             for each in item.columns:
                 if not each.is_hidden:
                     if isinstance(each.typed.node, ColumnRef):
+                        level.read(each.typed.node.column)
                         level.locations.setdefault(each.typed.node.column, tree.location)
                     found.append(SelectTarget(each.name, each.typed, tree.location))
     refuse_rows((each.name for each in found), tree.location)
@@ -87,15 +88,15 @@ TARGETS_MAX = 1664
 def outputs(targets: Sequence[SelectTarget], level: QueryLevel) -> tuple[OutputColumn, ...]:
     if len(targets) > TARGETS_MAX:
         raise TooManyColumns(f"target lists can have at most {TARGETS_MAX} entries")
-    made = []
+    columns = []
     for target in targets:
         node = target.typed.node
         if isinstance(node, ColumnRef) and node.column < len(level.outputs):
             origin = level.outputs[node.column]
-            made.append(OutputColumn(target.name, target.typed.type, origin.table, origin.number))
+            columns.append(OutputColumn(target.name, target.typed.type, origin.table, origin.number))
         else:
-            made.append(OutputColumn(target.name, target.typed.type))
-    return tuple(made)
+            columns.append(OutputColumn(target.name, target.typed.type))
+    return tuple(columns)
 
 
 def decide_unknown(target: SelectTarget) -> None:
@@ -194,16 +195,16 @@ def sort_keys(
     trees: Iterable[Tree], level: QueryLevel, clause: str, types: list[Type] | None = None
 ) -> tuple[SortKey, ...]:
     """ORDER BY inside an aggregate or a window: expressions only, whose types are added to `types`."""
-    made = []
+    keys = []
     for tree in items(trees):
         typed = level.bind(tree.node, clause)
         if typed.type.family == "unknown":
             typed = build.coerce(typed, TEXT)
         check_ordered(typed.type, location_of(tree.node))
-        made.append(SortKey(typed.node, *direction(tree)))
+        keys.append(SortKey(typed.node, *direction(tree)))
         if types is not None:
             types.append(typed.type)
-    return tuple(made)
+    return tuple(keys)
 
 
 def check_ordered(kind: Type, location: int) -> None:

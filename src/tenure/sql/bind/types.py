@@ -20,13 +20,13 @@ _BUILT_IN = {
     *("bool", "int2", "int4", "int8", "float4", "float8", "numeric", "text", "varchar", "bpchar", "bytea"),
     *("uuid", "date", "time", "timestamp", "timestamptz", "interval", "json", "jsonb", "string", "bytes"),
     *("char", "oid", "name", "void", "regclass", "regtype", "regproc", "regprocedure", "regnamespace"),
-    "regrole",
+    *("regrole", "regcollation", "oidvector", "int2vector", "aclitem", "xid", "pg_node_tree"),
 }
 _ABSENT = {
     *("bit", "varbit", "money", "timetz", "xml", "inet", "cidr", "macaddr", "macaddr8", "pg_lsn"),
     *("point", "line", "lseg", "box", "path", "polygon", "circle", "tsvector", "tsquery", "jsonpath"),
-    *("int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange", "record", "xid", "tid"),
-    *("regoper", "regoperator", "regconfig", "regdictionary", "regcollation", "oidvector", "int2vector"),
+    *("int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange", "record", "tid"),
+    *("regoper", "regoperator", "regconfig", "regdictionary"),
 }
 """Types of PostgreSQL that do not exist here."""
 _INTERVAL_FULL = 0x7FFF
@@ -42,7 +42,7 @@ _UNITS = {
 """PostgreSQL's bits for the fields of an INTERVAL DAY, INTERVAL HOUR TO SECOND and so on."""
 
 
-def type_at(tree: Tree, known: Names, *, has_unit: bool = False) -> Type:
+def type_at(tree: Tree, catalog_names: Names, *, has_unit: bool = False) -> Type:
     """The type that a TypeName means. Raises UndefinedObject (42704) if there is none.
 
     `has_unit` of INTERVAL '3' DAY, where the unit is the literal's: see `with_unit`.
@@ -57,10 +57,10 @@ def type_at(tree: Tree, known: Names, *, has_unit: bool = False) -> Type:
         if has_unit and path[-1] == "interval" and modifiers and modifiers[0] in _UNITS:
             modifiers = modifiers[1:] and (_INTERVAL_FULL, *modifiers[1:])
         is_array = bool(tree.array_bounds)
-        return _named(path, modifiers, is_array, known)
+        return _named(path, modifiers, is_array, catalog_names)
 
 
-def _named(path: list[str], modifiers: tuple[int, ...], is_array: bool, known: Names) -> Type:
+def _named(path: list[str], modifiers: tuple[int, ...], is_array: bool, catalog_names: Names) -> Type:
     is_built_in = path[:-1] in ([], ["pg_catalog"])
     name = path[-1]
     if is_built_in and name.startswith("_") and name[1:] in _BUILT_IN:
@@ -72,7 +72,7 @@ def _named(path: list[str], modifiers: tuple[int, ...], is_array: bool, known: N
         return type_of(TypeRef(ref.name, check_modifiers(ref.name, modifiers), is_array))
     if is_built_in and (name in _ABSENT or name.removeprefix("_") in _ABSENT):
         raise NotSupported(f'type "{name}" is not supported')
-    return known.type_named(path, modifiers, is_array=is_array)
+    return catalog_names.type_named(path, modifiers, is_array=is_array)
 
 
 def _ref_of(name: str) -> TypeRef:

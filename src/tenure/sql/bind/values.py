@@ -49,9 +49,15 @@ def literal(text: str | None, location: int) -> Typed:
     return undecided(node, decide)
 
 
+INTEGER_DIGITS_MAX = 100
+"""Longer numbers are no integers; Python converts them slowly, and refuses those of some thousand digits."""
+
+
 def _number(text: str) -> Typed:
     """A number that is no plain integer; its sign may be part of it, so that -2147483648 is an integer."""
     digits = text.removeprefix("-")
+    if len(digits) > INTEGER_DIGITS_MAX and digits.isdigit():
+        return const(parse_numeric(text), NUMERIC)
     if digits.isdigit() or digits[:2].lower() in ("0x", "0o", "0b"):
         value = int(text.replace("_", ""), 10 if digits.isdigit() else 0)
         if -(1 << 31) <= value < 1 << 31:

@@ -56,11 +56,14 @@ def call(tree: Tree, level: QueryLevel, name: str) -> Typed:
         )
     if tree.agg_within_group:
         raise NotSupported(f"OVER is not supported for ordered-set aggregate {name}", position=location + 1)
-    made = _of_aggregate(tree, level, name) if is_aggregate(name) else _of_function(tree, level, name)
-    parts = (*made.arguments, *((made.condition,) if made.condition is not None else ()))
-    if (inside := found_at(WINDOW, level.calls, *parts)) is not None:
+    window_call = _of_aggregate(tree, level, name) if is_aggregate(name) else _of_function(tree, level, name)
+    operands = (
+        *window_call.arguments,
+        *((window_call.condition,) if window_call.condition is not None else ()),
+    )
+    if (inside := found_at(WINDOW, level.calls, *operands)) is not None:
         raise WindowFault("window function calls cannot be nested", position=inside + 1)
-    if (inside := found_at(SET, level.calls, *parts)) is not None:
+    if (inside := found_at(SET, level.calls, *operands)) is not None:
         raise NotSupported(
             "window function calls cannot contain set-returning function calls",
             hint="You might be able to move the set-returning function into a LATERAL FROM item.",
@@ -70,22 +73,28 @@ def call(tree: Tree, level: QueryLevel, name: str) -> Typed:
     spec = _spec(tree.over, level)
     return level.calls.window(
         WindowCall(
-            made.function,
-            made.arguments,
-            made.type,
+            window_call.function,
+            window_call.arguments,
+            window_call.type,
             spec.partition,
             spec.order,
             spec.frame,
-            made.is_aggregate,
-            made.condition,
+            window_call.is_aggregate,
+            window_call.condition,
         ),
         location,
     )
 
 
 def _of_aggregate(tree: Tree, level: QueryLevel, name: str) -> WindowCall:
-    made = aggregate(tree, level, name)
-    return WindowCall(made.function, made.arguments, made.type, is_aggregate=True, condition=made.condition)
+    aggregate_call = aggregate(tree, level, name)
+    return WindowCall(
+        aggregate_call.function,
+        aggregate_call.arguments,
+        aggregate_call.type,
+        is_aggregate=True,
+        condition=aggregate_call.condition,
+    )
 
 
 def _of_function(tree: Tree, level: QueryLevel, name: str) -> WindowCall:
@@ -96,9 +105,9 @@ def _of_function(tree: Tree, level: QueryLevel, name: str) -> WindowCall:
     arguments = [level.expression(each) for each in tree.args]
     with at(tree.location):
         function, targets = resolve_window(name, [each.type for each in arguments])
-        given = build.with_casts(function, arguments, targets)
-    kind_of_result = window_type(function, [each.type for each in given])
-    return WindowCall(function.id, tuple(each.node for each in given), kind_of_result)
+        operands = build.with_casts(function, arguments, targets)
+    kind_of_result = window_type(function, [each.type for each in operands])
+    return WindowCall(function.id, tuple(each.node for each in operands), kind_of_result)
 
 
 # The window itself
@@ -215,14 +224,14 @@ def _offset(
     typed = level.bind(inner, "window frame")
     with at(location_of(inner)):
         try:
-            made = build.assign(typed, target)
+            offset = build.assign(typed, target)
         except (CannotCast, DatatypeMismatch):
             raise DatatypeMismatch(
                 f"argument of {word} must be type {target.sql_name}, not type {typed.type.sql_name}"
             ) from None
-        if any(isinstance(each, ColumnRef) for each in nodes(made.node)):
+        if any(isinstance(each, ColumnRef) for each in nodes(offset.node)):
             raise InvalidColumnReference(f"argument of {word} must not contain variables")
-    return made.node
+    return offset.node
 
 
 _DISTANCES = {

@@ -4,18 +4,18 @@ Walk: `composition.job_layer` hands `rows_of` to the export job -> `SqlSessions.
 `statements.dml.queries`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
 from tenure.base.errors import PlanChanged, RetryError
+from tenure.base.interruptible import Check, checked_by
 from tenure.bulk.exporting.records import ExportPayload
 from tenure.expr.types.datatype import Datum
+from tenure.kv.protected_reads import ProtectedRead
 from tenure.sql.clients.sql_sessions import SqlSessions
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner
-from tenure.sql.session.block import Block
-from tenure.sql.session.session_state import SessionState
 from tenure.sql.statements.dml.queries import plan_query
 from tenure.sql.text import parse
 
@@ -28,7 +28,11 @@ class ExportDoor(Protocol):
 
 
 def rows_of(
-    door: ExportDoor | None, export: ExportPayload, check: Callable[[], None], is_again: bool
+    door: ExportDoor | None,
+    export: ExportPayload,
+    protected: Sequence[ProtectedRead],
+    check: Check,
+    is_again: bool,
 ) -> Iterator[Sequence[Sequence[Datum]]]:
     """The rows of an exported query as of the job's time, some at once."""
     if door is None:
@@ -38,33 +42,31 @@ def rows_of(
         options["tenure.executor"] = "rows"
     session = door.sessions.open(user=export.user, database=export.database, options=options)
     state = session.state
+    state.interrupts.watch(check)
     block = state.new_block()
     try:
-        block.read_as_of(export.at)
+        block.read_as_of(export.at, protected)
         parsed = parse.one(export.query)
         assert parsed is not None, "it was a query when the job was created"
-        select = plan_query(Planner(state, block, export.query, ()), parsed.tree)
+        planner = Planner(state, block, export.query, ())
+        select = plan_query(planner, parsed.tree)
+        planner.names.needs.require(state, block)
         found = [(each.name, each.type.ref) for each in select.columns]
         if found != [(each.name, each.type) for each in export.writing.columns]:
             raise PlanChanged("the query's columns are not what they were when it was exported")
-        rows = select.rows(_Watched(state, block, check))
-        while batch := list(islice(rows, BATCH_ROWS)):
+        rows = select.rows(_Export(state, block, ()))
+        while batch := _batch(rows, state.interrupts.check):
             yield batch
     finally:
         block.close()
         session.close()
 
 
-class _Watched(Execution):
-    """Also asks the job whether to go on."""
+def _batch(rows: Iterator[Sequence[Datum]], check: Check) -> list[Sequence[Datum]]:
+    with checked_by(check):  # functions over long values ask it
+        return list(islice(rows, BATCH_ROWS))
 
-    __slots__ = ("_ask",)
+
+class _Export(Execution):
+    __slots__ = ()
     can_start_over = True
-
-    def __init__(self, session: SessionState, block: Block, ask: Callable[[], None]) -> None:
-        super().__init__(session, block, ())
-        self._ask = ask
-
-    def check(self) -> None:
-        self._ask()
-        super().check()

@@ -28,13 +28,13 @@ from tenure.base.retries import Retries
 from tenure.expr.types.datatype import Datum, Type
 from tenure.sql.execution import planning
 from tenure.sql.execution.execution import Execution
-from tenure.sql.execution.plan_cache import PlanCache
+from tenure.sql.execution.plan_cache import CachedPlan, PlanCache
 from tenure.sql.execution.planner import StatementTable
 from tenure.sql.execution.portal_runs import PortalRuns
 from tenure.sql.execution.portals import Portal, Portals, Prepared
 from tenure.sql.execution.preparing import ATTEMPTS, PAUSES, Preparing
 from tenure.sql.execution.session_transactions import EMPTY, SessionTransactions
-from tenure.sql.execution.statement import ByName, Control, ReadOnlyStatement, Result
+from tenure.sql.execution.statement import ByName, Control, MapChange, ReadOnlyStatement, Result
 from tenure.sql.session.answers import Answer, BlockStatus, Notice, NotShort, Pending
 from tenure.sql.session.block import Block
 from tenure.sql.session.session_memory import SessionMemory
@@ -47,7 +47,7 @@ class Session:
     def __init__(self, state: SessionState, plans: PlanCache, statements: StatementTable) -> None:
         self.state = state
         self.env = state.env
-        self.portals = Portals(state.memory.account)
+        self.portals = state.named_statements = Portals(state.memory.account)
         self.preparing = Preparing(state, self.portals, plans)
         self._activity = state.activity
         self._runs = PortalRuns(state, self.portals, self.preparing)
@@ -164,7 +164,8 @@ class Session:
         has_begun = bound.rows is not None or bound.is_done
         if has_begun or activity.block is not None or bound.is_failed:
             self._runs.check_may_run(portal, bound)
-        elif prepared.lookup is not None and ends and inline and plan.path == state.path:
+        elif prepared.lookup is not None and ends and inline and self._is_current(plan):
+            plan.needs.require(state, None)
             rows = prepared.lookup.rows(state.services, plan.lease, plan.used_ids, bound.values)
             if rows is not None:
                 bound.is_done, bound.tag, bound.counts = True, "SELECT", True
@@ -194,6 +195,10 @@ class Session:
             self.portals.active = None
         bound.is_at_rest = isinstance(answer, Answer) and 0 < limit <= len(answer.rows)
         return answer
+
+    def _is_current(self, plan: CachedPlan) -> bool:
+        """Whether names mean what they meant when it was planned, as far as the session itself decides."""
+        return plan.path == self.state.path and plan.temporary is self.state.temporary.current
 
     def _start(self, text: str) -> None:
         activity = self._activity
@@ -243,8 +248,15 @@ class Session:
 
     def _implicit(self, portal: Portal, limit: int, inline: bool) -> "Answer | Pending":
         """A statement that is a transaction of its own: run, committed, and run again if need be."""
+        statement, state = portal.prepared.statement, self.state
+        if isinstance(statement, MapChange) and statement.changes_map:
+            with state.services.map_turns.take(state.database, self._interrupts.check_time):
+                return self._implicit_now(portal, limit, inline)
+        return self._implicit_now(portal, limit, inline)
+
+    def _implicit_now(self, portal: Portal, limit: int, inline: bool) -> "Answer | Pending":
         transactions, notices = self._transactions, self.state.notices
-        retries = Retries(ATTEMPTS, PAUSES, self.env, sleep=self._interrupts.pause)
+        retries: Retries | None = None
         told, proves_late = len(notices), not limit
         while True:
             block = self._activity.block = transactions.open()
@@ -257,6 +269,8 @@ class Session:
                 del notices[told:]
                 if inline:
                     raise NotShort from error
+                if retries is None:
+                    retries = Retries(ATTEMPTS, PAUSES, self.env, sleep=self._interrupts.pause)
                 retries.failed(error)
             except NotShort:
                 transactions.abandon(portal)

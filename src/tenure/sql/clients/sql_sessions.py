@@ -5,8 +5,8 @@ Walk: `front.py` makes `SqlSessions`; the door calls `open` once a user has logg
 
 from tenure.base.errors import RetryError, UndefinedDatabase
 from tenure.base.retries import Retries
-from tenure.catalog.accounts import rights
-from tenure.catalog.descriptors.definitions import Database, DescriptorState, NameKey
+from tenure.catalog.accounts.privileges import CONNECT
+from tenure.catalog.descriptors.definitions import Database, NameKey, is_dropped
 from tenure.sql.clients.session import Session
 from tenure.sql.execution.plan_cache import PlanCache
 from tenure.sql.execution.preparing import ATTEMPTS, PAUSES
@@ -64,17 +64,14 @@ class SqlSessions:
             options=kept,
             endpoints=endpoints,
         )
-        state.is_superuser = self._is_superuser(user)
+        state.access.of(user).require(found, CONNECT)
+        state.is_superuser = state.access.of(user).is_superuser
         state.variables.fix("is_superuser", "on" if state.is_superuser else "off")
         state.on_close.append(lambda: self._closed(number))
         session = Session(state, self._plans, self._statements)
         with self._lock:
             self._open[number], self._states[number] = session, state
         return session
-
-    def _is_superuser(self, name: str) -> bool:
-        user = self._services.users.get(self._services.store.snapshot(), name)
-        return rights.is_superuser(user)
 
     def _closed(self, number: int) -> None:
         with self._lock:
@@ -97,7 +94,7 @@ class SqlSessions:
                         self._services.leases.renew()
                         raise RetryError(f'database "{name}" is newer than this node\'s schema lease')
                 found = None if id is None else block.descriptor(id)
-                if not isinstance(found, Database) or found.state is DescriptorState.DROPPED:
+                if not isinstance(found, Database) or is_dropped(found):
                     raise UndefinedDatabase(f'database "{name}" does not exist')
                 return found
             except RetryError as error:
@@ -118,4 +115,7 @@ def _defining(services: Services) -> DefinitionServices:
         services.changer,
         services.users,
         services.sequences,
+        services.snapshots,
+        services.settings,
+        services.bulk.jobs,
     )

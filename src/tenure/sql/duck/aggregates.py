@@ -88,12 +88,12 @@ def aggregate_sql(plan: Aggregate, over: Expressions) -> PreparedAggregates:
         raise NotShared("groups of values that only pass through")
     if not keys and not plan.calls:
         raise NotShared("one group of everything, of which nothing is asked")
-    parts = [_operand_values(call, over) for call in plan.calls]
+    operands = [_operand_values(call, over) for call in plan.calls]
 
     def finish(named: Sequence[Value]) -> tuple[list[Value], str]:
         columns = list(named[: len(keys)])
         at = len(keys)
-        for call, of in zip(plan.calls, parts, strict=True):
+        for call, of in zip(plan.calls, operands, strict=True):
             columns.append(_call(call, named[at : at + len(of)]))
             at += len(of)
         for places in plan.groupings:
@@ -101,7 +101,7 @@ def aggregate_sql(plan: Aggregate, over: Expressions) -> PreparedAggregates:
             columns.append(Value(f"CAST(GROUPING({listed}) AS INTEGER)", _INT4, shape_of(_INT4)))
         return columns, _group_by(plan, [each.sql for each in named[: len(keys)]])
 
-    return PreparedAggregates([*keys, *(each for of in parts for each in of)], finish)
+    return PreparedAggregates([*keys, *(each for of in operands for each in of)], finish)
 
 
 def _group_by(plan: Aggregate, keys: list[str]) -> str:
@@ -113,42 +113,42 @@ def _group_by(plan: Aggregate, keys: list[str]) -> str:
 
 def _operand_values(call: AggregateCall | WindowCall, over: Expressions) -> list[Value]:
     """The arguments of a call, the digits of one if they differ, and its condition if it has one."""
-    parts = [over.render(each) for each in call.arguments]
-    if call.function in _OF_MIXED and parts[0].digits:
-        parts = [parts[0]._replace(digits=""), Value(parts[0].digits, _INT4, shape_of(_INT4))]
+    values = [over.render(each) for each in call.arguments]
+    if call.function in _OF_MIXED and values[0].digits:
+        values = [values[0]._replace(digits=""), Value(values[0].digits, _INT4, shape_of(_INT4))]
     if call.condition is not None:
         over.condition(call.condition)
-        parts.append(over.render(call.condition))
-    return parts
+        values.append(over.render(call.condition))
+    return values
 
 
-def _call(call: AggregateCall, parts: Sequence[Value]) -> Value:
+def _call(call: AggregateCall, operands: Sequence[Value]) -> Value:
     if call.order:
         raise NotShared("an aggregate in an order")
     distinct = "DISTINCT " if call.is_distinct else ""
-    return _call_sql(call.function, call, parts, distinct, "")
+    return _call_sql(call.function, call, operands, distinct, "")
 
 
 def _call_sql(
-    id: str, call: AggregateCall | WindowCall, parts: Sequence[Value], distinct: str, over: str
+    id: str, call: AggregateCall | WindowCall, operands: Sequence[Value], distinct: str, over: str
 ) -> Value:
     if id not in TEMPLATES:
         raise NotShared(id)
     *aggregates, result = TEMPLATES[id]
-    arguments = parts[: len(call.arguments)]
+    arguments = operands[: len(call.arguments)]
     if any(not each.shape.is_plain for each in arguments) and (id != "count(any)" or distinct):
         raise NotShared(f"{id} of values that only pass through")
-    condition = f" FILTER (WHERE {parts[-1].sql})" if call.condition is not None else ""
-    if len(parts) > len(arguments) + (call.condition is not None):
-        (sums, digits), filtered = parts[:2], condition + over
+    condition = f" FILTER (WHERE {operands[-1].sql})" if call.condition is not None else ""
+    if len(operands) > len(arguments) + (call.condition is not None):
+        (sums, digits), filtered = operands[:2], condition + over
         shape, result = _OF_MIXED[id]
         total, count = f"sum({distinct}{sums.sql})", f"count({distinct}{sums.sql})"
         # The scale of the summed value: CASE gives one for NULL, too.
         most = f"max(CASE WHEN {sums.sql} IS NOT NULL THEN {digits.sql} END)"
         return Value(result.format(*[each + filtered for each in (total, count, most)]), call.type, shape)
     argument = distinct + (arguments[0].sql if arguments else "")
-    taken = [each.format(argument) + condition + over for each in aggregates]
-    return Value(result.format(*taken), call.type, _shape(id, call.type, arguments))
+    calls = [each.format(argument) + condition + over for each in aggregates]
+    return Value(result.format(*calls), call.type, _shape(id, call.type, arguments))
 
 
 def _shape(id: str, kind: Type, arguments: Sequence[Value]) -> DuckType:
@@ -166,7 +166,7 @@ def _shape(id: str, kind: Type, arguments: Sequence[Value]) -> DuckType:
 
 
 def window_sql(call: WindowCall, over: Expressions) -> Value:
-    parts = _operand_values(call, over)
+    operands = _operand_values(call, over)
     partition = [over.render(each) for each in call.partition]
     if not all(each.shape.is_plain for each in partition):
         raise NotShared("partitions by values that only pass through")
@@ -180,12 +180,12 @@ def window_sql(call: WindowCall, over: Expressions) -> Value:
     if call.is_aggregate:
         if "float" in call.function:
             raise NotShared("floats summed over a window")
-        return _call_sql(call.function, call, parts, "", window)
+        return _call_sql(call.function, call, operands, "", window)
     template = _WINDOWS.get(call.function)
     if template is None or call.condition is not None:
         raise NotShared(call.function)
-    shape = parts[0].shape if parts else shape_of(call.type)
-    return Value(template.format(*[each.sql for each in parts]) + window, call.type, shape)
+    shape = operands[0].shape if operands else shape_of(call.type)
+    return Value(template.format(*[each.sql for each in operands]) + window, call.type, shape)
 
 
 def _term(key: SortKey, over: Expressions) -> str:

@@ -4,6 +4,7 @@
       FROM read_parquet(['…/live-1.parquet', …])                                       nothing of them changed
     SELECT ... FROM read_parquet(['…/live-7.parquet'], file_row_number=true)
       WHERE get_bit($b104_0::BLOB::BIT, file_row_number::INTEGER) <> 1                  without hidden rows
+    SELECT ... FROM h3.f WHERE get_bit($b104_1::BLOB::BIT, rowid::INTEGER) <> 1         a file that is held
 
 DuckDB pushes filters and columns through a UNION ALL into each scan, and reads no row group that the
 statistics rule out; the bitmap is looked at for the rows that are left. In a join it is part of the scan,
@@ -16,7 +17,7 @@ the name of the file says; one that is not known ends the query.
 Walk: `duck.engine` -> `base_sql`; `table.lake.visible_files` says what there is to scan.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -40,16 +41,25 @@ class BaseSql(NamedTuple):
 
 
 def base_sql(
-    table: int, based: VisibleBase, lake: Files | None, *, is_alone: bool = False, is_first: bool = False
+    table: int,
+    based: VisibleBase,
+    lake: Files | None,
+    held_tables: Mapping[str, str],
+    *,
+    is_alone: bool = False,
+    is_first: bool = False,
 ) -> BaseSql:
     """Raises NotShared if DuckDB cannot read the files, or a value cannot be written as a literal.
 
-    `is_alone`: no other table is read, nor this one again; `is_first`: only its first rows in some order are.
+    `held_tables`: those that take the place of files. `is_alone`: no other table is read, nor this one again;
+    `is_first`: only its first rows in some order are.
     """
     if lake is None or not GLOB.isdisjoint(lake.duck_root):
         raise NotShared("a lake that DuckDB cannot read")
     result = BaseSql([], {})
-    for scans in _together(based.scans, files_max=TOGETHER_FILES_MAX if is_first else 1):
+    read = [scan for scan in based.scans if scan.file.name not in held_tables]
+    kept = [[scan] for scan in based.scans if scan.file.name in held_tables]
+    for scans in (*kept, *_together(read, files_max=TOGETHER_FILES_MAX if is_first else 1)):
         conditions = _visible(scans[0].times)
         hidden = {f"b{table}_{len(result.bitmaps) + at}": scan.hidden for at, scan in enumerate(scans)}
         bitmaps = {name: bits for name, bits in hidden.items() if bits is not None}
@@ -57,16 +67,18 @@ def base_sql(
             result.bitmaps.update(bitmaps)
             # Of an equality DuckDB expects a single row, and builds the hash table of a join from these.
             one = _one_after_scan(based, scans[0]) if is_alone else "1"
-            conditions.append(f"{_bit(scans, list(bitmaps), lake)} <> {one}")
+            row = "rowid" if scans[0].file.name in held_tables else "file_row_number"
+            conditions.append(f"{_bit(scans, list(bitmaps), lake, row)} <> {one}")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        columns = ", ".join(_column(kept, scans[0]) for kept in based.kepts.values()) or "TRUE AS alive"
-        result.selects.append(f"SELECT {columns} FROM {_files(scans, lake)}{where}")
+        columns = ", ".join(_column(each, scans[0]) for each in based.kepts.values()) or "TRUE AS alive"
+        source = held_tables.get(scans[0].file.name) or _files(scans, lake)
+        result.selects.append(f"SELECT {columns} FROM {source}{where}")
     return result
 
 
-def _bit(scans: Sequence[FileScan], bitmaps: Sequence[str], lake: Files) -> str:
+def _bit(scans: Sequence[FileScan], bitmaps: Sequence[str], lake: Files, row: str) -> str:
     """SQL that is 1 for a hidden row of one of these files."""
-    bits = [f"get_bit(${name}::BLOB::BIT, file_row_number::INTEGER)" for name in bitmaps]
+    bits = [f"get_bit(${name}::BLOB::BIT, {row}::INTEGER)" for name in bitmaps]
     if len(bits) == 1:
         return bits[0]
     paths = [quoted(lake.duck_path(scan.file.name)) for scan in scans]
@@ -112,8 +124,8 @@ def _visible(times: Times | None) -> list[str]:
     """Rows without a time of their own have the file's."""
     if times is None:
         return []
-    known = "TRUE" if times.is_published else "FALSE"
-    conditions = [f'coalesce("at" <= {times.at}, {known})']
+    published_sql = "TRUE" if times.is_published else "FALSE"
+    conditions = [f'coalesce("at" <= {times.at}, {published_sql})']
     if times.has_until:
-        conditions.append(f'coalesce("until" > {times.at}, NOT {known})')
+        conditions.append(f'coalesce("until" > {times.at}, NOT {published_sql})')
     return conditions

@@ -35,7 +35,7 @@ class DeliveredRows:
     def __init__(self) -> None:
         self._marks: list[Any] = []
         self._count = 0
-        self._known = np.empty(0, np.uint64)
+        self._unique_marks = np.empty(0, np.uint64)
         """Marks of earlier passes, in order, each once."""
         self._left = np.empty(0, np.int64)
         """How often each of them is still to be skipped."""
@@ -46,7 +46,7 @@ class DeliveredRows:
     def new(self, batch: Any) -> Any:
         marks = batch.column(batch.num_columns - 1).to_numpy()
         rows = batch.select(range(batch.num_columns - 1))
-        if len(self._known) and len(marks):
+        if len(self._unique_marks) and len(marks):
             is_new = self._are_new(marks)
             marks, rows = marks[is_new], rows.filter(pa.array(is_new))
         self._count += len(marks)
@@ -63,8 +63,8 @@ class DeliveredRows:
         ordered = marks[order]
         turn = np.empty(len(marks), np.int64)
         turn[order] = np.arange(len(marks)) - np.searchsorted(ordered, ordered)
-        place = np.minimum(np.searchsorted(self._known, marks), len(self._known) - 1)
-        is_given = (self._known[place] == marks) & (turn < self._left[place])
+        place = np.minimum(np.searchsorted(self._unique_marks, marks), len(self._unique_marks) - 1)
+        is_given = (self._unique_marks[place] == marks) & (turn < self._left[place])
         np.subtract.at(self._left, place[is_given], 1)
         return ~is_given
 
@@ -77,7 +77,7 @@ class DeliveredRows:
             )
         marks = np.concatenate(self._marks) if self._marks else np.empty(0, np.uint64)
         self._marks = [marks]
-        self._known, self._left = np.unique(marks, return_counts=True)
+        self._unique_marks, self._left = np.unique(marks, return_counts=True)
 
     def require_all(self) -> None:
         if self._left.any():

@@ -23,6 +23,7 @@ Walk: `sql.duck.offload` -> `DuckEngine.run` -> `table.columnar` for the tables 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from math import inf
 from typing import Any, TypeAlias
 
@@ -36,11 +37,13 @@ from tenure.base.memory import Account
 from tenure.sql.duck.base_scan_sql import BaseSql, base_sql
 from tenure.sql.duck.delivered_rows import DeliveredRows
 from tenure.sql.duck.duck_types import NotShared, Value, quoted
+from tenure.sql.duck.held_files import FileColumns, HeldFiles
 from tenure.sql.duck.query_connection import FAILURES, FetchedResult, QueryConnection, QuerySql, step_back
 from tenure.sql.duck.rendering import Rendered
 from tenure.storage.files import Files
 from tenure.table.arrow import Unrepresentable
 from tenure.table.columnar import Check, Columns
+from tenure.table.lake.checked_files import CheckedFiles, Damage
 
 Rows: TypeAlias = Iterator[tuple[Any, ...]]
 Open: TypeAlias = Callable[[], Mapping[int, Columns]]
@@ -49,31 +52,56 @@ Open: TypeAlias = Callable[[], Mapping[int, Columns]]
 HasMoved: TypeAlias = Callable[[], bool]
 """Whether the tables were read from a base that is not the newest any more: a file may have been removed."""
 
+HELD_SHARE = 4
+"""Files may be held in memory up to one part in so many of the queries' memory, besides it."""
+
 COPIED_SHARE = 16
 """One part in so many of the memory may be taken by deltas that are copied for a query, some 25 ns a row."""
 
 
 class DuckEngine:
-    def __init__(self, env: Env, *, memory_bytes: int, threads: int, lake: Files | None = None) -> None:
+    def __init__(
+        self,
+        env: Env,
+        *,
+        memory_bytes: int,
+        threads: int,
+        lake: Files | None = None,
+        damage: Damage | None = None,
+    ) -> None:
         self._env = env
         self._lake = lake
         self._copied_bytes_max = memory_bytes // COPIED_SHARE
-        made: list[Any] = []
+        held_bytes_max = 0 if lake is None else memory_bytes // HELD_SHARE
+        databases: list[Any] = []
 
         def make() -> None:
             step_back()  # DuckDB's own threads take over the priority of the one that makes it
-            made.append(_database(memory_bytes, threads))
+            databases.append(_database(memory_bytes + held_bytes_max, threads))
 
         env.spawn("duckdb", make).join()
-        self._database = made[0]
+        self._database = databases[0]
         if lake is not None:
             self._database.execute("SET GLOBAL parquet_metadata_cache = true")  # its files never change
             lake.let_duckdb_read(self._database)
             self._database.execute(f"SET allowed_directories = [{quoted(lake.duck_root)}]")
         self._database.execute("SET enable_external_access = false; SET lock_configuration = true")
+        self.held_files: HeldFiles | None = None
+        if lake is not None and damage is not None:
+            open_files = partial(CheckedFiles, lake, damage)
+            self.held_files = HeldFiles(env, self._database, open_files, held_bytes_max)
 
     def close(self) -> None:
         self._database.close()
+
+    def used_bytes(self) -> int:
+        """What queries and held files take now."""
+        used = "SELECT sum(memory_usage_bytes)::BIGINT FROM duckdb_memory()"
+        try:
+            with closing(self._database.cursor()) as cursor:
+                return int(cursor.execute(used).fetchone()[0])
+        except duckdb.ConnectionException:
+            return 0  # it was closed: the node stops
 
     def run(
         self,
@@ -107,9 +135,32 @@ class DuckEngine:
         return self._streamed(rendered, open(), open, check, has_moved)
 
     def _connection(self, rendered: Rendered, tables: Mapping[int, Columns]) -> QueryConnection:
-        query = _query(rendered, tables, self._lake, self._copied_bytes_max)
-        held = {f"a{id}": columns.data for id, columns in tables.items() if not _is_empty(columns)}
-        return QueryConnection(self._env, self._database.cursor(), query, held)
+        files = self._take_held(tables)
+        try:
+            query = _query(rendered, tables, self._lake, files, self._copied_bytes_max)
+            data = {f"a{id}": columns.data for id, columns in tables.items() if not _is_empty(columns)}
+            closed = partial(self._give_back, files)
+            return QueryConnection(self._env, self._database.cursor(), query, data, closed)
+        except BaseException:
+            self._give_back(files)
+            raise
+
+    def _take_held(self, tables: Mapping[int, Columns]) -> Mapping[str, str]:
+        if self.held_files is None:
+            return {}
+        bases = [columns.base for columns in tables.values() if columns.base is not None]
+        return self.held_files.take(
+            [
+                FileColumns(scan.file, frozenset(scan.columns(base.kepts)))
+                for base in bases
+                for scan in base.scans
+                if scan.times is None
+            ]
+        )
+
+    def _give_back(self, files: Mapping[str, str]) -> None:
+        if self.held_files is not None:
+            self.held_files.give_back(files)
 
     def _as_they_come(
         self, connection: QueryConnection, fetched: FetchedResult, rendered: Rendered, check: Check
@@ -136,23 +187,23 @@ class DuckEngine:
         has_moved: HasMoved,
     ) -> Rows:
         """Runs the query again, a batch at a time; the first run has shown that it succeeds."""
-        given = DeliveredRows()
-        marked = given.marked(rendered)
+        delivery = DeliveredRows()
+        marked = delivery.marked(rendered)
         try:
             while True:
                 try:
                     with closing(self._connection(marked, tables)) as connection:
                         for batch in connection.watched_batches(check):
-                            yield from _rows([given.new(batch)], rendered.columns)
+                            yield from _rows([delivery.new(batch)], rendered.columns)
                     break
                 except FAILURES:
                     if not has_moved():
                         raise
                 tables = open()
-                given.start_over()
+                delivery.start_over()
         except (*FAILURES, NotShared, Unrepresentable) as error:
             raise StoreError(f"a query failed that had succeeded before: {error}") from error
-        given.require_all()
+        delivery.require_all()
 
 
 def _database(memory_bytes: int, threads: int) -> Any:
@@ -171,22 +222,26 @@ def _database(memory_bytes: int, threads: int) -> Any:
 
 
 def _query(
-    rendered: Rendered, tables: Mapping[int, Columns], lake: Files | None, copied_bytes_max: int
+    rendered: Rendered,
+    tables: Mapping[int, Columns],
+    lake: Files | None,
+    files: Mapping[str, str],
+    copied_bytes_max: int,
 ) -> QuerySql:
     withs: list[str] = []
     bitmaps: dict[str, bytes] = {}
-    held = {id: each for id, each in tables.items() if not _is_empty(each)}
-    visible = {id: f"SELECT * FROM a{id}{' WHERE alive' * each.has_dead}" for id, each in held.items()}
+    filled = {id: each for id, each in tables.items() if not _is_empty(each)}
+    visible = {id: f"SELECT * FROM a{id}{' WHERE alive' * each.has_dead}" for id, each in filled.items()}
     copies: tuple[str, ...] = ()
     if _gain_bounds(rendered, tables) and _held_bytes(tables) <= copied_bytes_max:
         copies = tuple(f"CREATE OR REPLACE TEMP TABLE n{id} AS {sql}" for id, sql in visible.items())
-        visible = {id: f"SELECT * FROM n{id}" for id in held}
+        visible = {id: f"SELECT * FROM n{id}" for id in filled}
     is_alone = sum(used.times for used in rendered.tables.values()) == 1
     is_first = is_alone and rendered.is_first
     for id, columns in tables.items():
         base = BaseSql([], {})
         if columns.base is not None:
-            base = base_sql(id, columns.base, lake, is_alone=is_alone, is_first=is_first)
+            base = base_sql(id, columns.base, lake, files, is_alone=is_alone, is_first=is_first)
         withs += _table(id, columns, visible.get(id), rendered.tables[id].times, base.selects)
         bitmaps |= base.bitmaps
     withs += [f"{name} AS ({sql})" for name, sql in rendered.withs]
@@ -221,11 +276,11 @@ def _is_empty(columns: Columns) -> bool:
 def _table(id: int, columns: Columns, visible: str | None, times: int, based: Sequence[str]) -> Iterator[str]:
     """The SQL of table d<id>: the rows of the base, and the visible rows of the registered columns."""
     selects = [*based]
-    if visible is not None:
-        # A stream can be read but once.
-        kept = "MATERIALIZED" if _is_stream(columns) and times > 1 else "NOT MATERIALIZED"
-        yield f"e{id} AS {kept} ({visible})"
+    if visible is not None and _is_stream(columns) and times > 1:  # a stream can be read but once
+        yield f"e{id} AS MATERIALIZED ({visible})"
         selects.append(f"SELECT {_names(columns)} FROM e{id}")
+    elif visible is not None:
+        selects.append(f"SELECT {_names(columns)} FROM ({visible})")
     yield f"d{id} AS NOT MATERIALIZED ({' UNION ALL '.join(selects)})"
 
 

@@ -63,7 +63,7 @@ from tenure.sql.duck.numbers import (
     shortened,
     to_numeric,
 )
-from tenure.sql.plans.trees import comparison, with_sign
+from tenure.sql.plans.trees import comparison, conjuncts, with_sign
 
 SQL_LENGTH_MAX = 500_000
 """The longest SQL of one expression: templates that repeat an argument could grow it without bound."""
@@ -89,9 +89,9 @@ class ExpressionScope:
 class Expressions:
     """Renders the expressions over one row."""
 
-    def __init__(self, columns: Sequence[Value], known: ExpressionScope) -> None:
+    def __init__(self, columns: Sequence[Value], scope: ExpressionScope) -> None:
         self.columns = columns
-        self.known = known
+        self.scope = scope
 
     def condition(self, tree: Node) -> str:
         value = self.render(tree)
@@ -120,9 +120,9 @@ class Expressions:
             case ColumnRef():
                 return True
             case ContextValue():
-                return node.number in self.known.outer
+                return node.number in self.scope.outer
             case Nested():
-                return not self.known.takes(node.number).isdisjoint(self.known.outer)
+                return not self.scope.takes(node.number).isdisjoint(self.scope.outer)
             case _:
                 return False
 
@@ -133,8 +133,8 @@ class Expressions:
     def value(self, tree: Node) -> tuple[Type, Datum]:
         """The value of an expression that needs no row. Its errors are left to the rows executor."""
         try:
-            kind = check(tree, {}, self.known.enum)
-            return kind, compile(tree, {}, self.known.enum)((), self.known.context)
+            kind = check(tree, {}, self.scope.enum)
+            return kind, compile(tree, {}, self.scope.enum)((), self.scope.context)
         except TenureError as error:
             raise NotShared("an expression that fails") from error
 
@@ -145,16 +145,17 @@ class Expressions:
             case ColumnRef():
                 return self.columns[tree.column]
             case ContextValue():
-                return self.known.outer[tree.number]
+                return self.scope.outer[tree.number]
             case Nested():
-                return self.known.subquery(tree, self)
+                return self.scope.subquery(tree, self)
             case Call():
                 return self._call(tree)
             case Cast():
                 return self._cast(tree)
-            case And() | Or():
-                word = " AND " if isinstance(tree, And) else " OR "
-                return _truth(word.join(self.condition(each) for each in tree.operands))
+            case And():
+                return _truth(" AND ".join(self.condition(each) for each in tree.operands))
+            case Or():
+                return _truth(either([self._conjuncts(each) for each in tree.operands]))
             case Not() | IsNull() | IsTruth() | IsDistinct():
                 return self._test(tree)
             case Case() | Coalesce() | NullIf() | Extreme():
@@ -165,6 +166,10 @@ class Expressions:
                 return self._any(tree)
             case _:
                 raise NotShared(f"{type(tree).__name__} over rows")
+
+    def _conjuncts(self, tree: Node) -> list[str]:
+        """What is fixed as a whole stays whole: evaluated alone, a part of it may fail."""
+        return [self.condition(each) for each in ([tree] if self._is_fixed(tree) else conjuncts(tree))]
 
     def _call(self, tree: Call) -> Value:
         if (result := self._with_unit(tree)) is not None:
@@ -242,11 +247,11 @@ class Expressions:
 
     def _cast(self, tree: Cast) -> Value:
         operand = self.render(tree.operand)
-        target = type_of(tree.type, self.known.enum)
+        target = type_of(tree.type, self.scope.enum)
         source = operand.type
         if isinstance(target, NumericType):
-            made = Value(*_with_type(to_numeric(operand, target), target))
-            return made if target.precision is not None else made._replace(digits=operand.digits)
+            number = Value(*_with_type(to_numeric(operand, target), target))
+            return number if target.precision is not None else number._replace(digits=operand.digits)
         if isinstance(source, NumericType):
             return Value(*_with_type(from_numeric(operand, target), target))
         if target.ref == source.ref:
@@ -266,7 +271,7 @@ class Expressions:
 
     def _require_utc(self) -> None:
         """DuckDB has instants in UTC: a function of the session's time zone agrees only if that is UTC."""
-        if not is_utc(self.known.context.zone):
+        if not is_utc(self.scope.context.zone):
             raise NotShared("a session's time zone")
 
     def _test(self, tree: Not | IsNull | IsTruth | IsDistinct) -> Value:
@@ -391,8 +396,23 @@ def unified(values: Sequence[Value]) -> tuple[Type, DuckType, list[str]]:
     raise NotShared("alternatives of different shapes")
 
 
-def _with_type(made: tuple[str, DuckType], kind: Type) -> tuple[str, Type, DuckType]:
-    return made[0], kind, made[1]
+def _with_type(sql_and_shape: tuple[str, DuckType], kind: Type) -> tuple[str, Type, DuckType]:
+    return sql_and_shape[0], kind, sql_and_shape[1]
+
+
+def either(alternatives: Sequence[Sequence[str]]) -> str:
+    """An OR of ANDs. What all alternatives share comes first and once: a scan can filter by it.
+
+    `access.disjunctions` does the same for plans, which know no constants that were lifted out of the text.
+    """
+    shared = [part for part in alternatives[0] if all(part in each for each in alternatives[1:])]
+    rest = [[part for part in each if part not in shared] for each in alternatives]
+    if not all(rest):
+        return " AND ".join(shared)
+    options = " OR ".join(
+        conditions[0] if len(conditions) == 1 else f"({' AND '.join(conditions)})" for conditions in rest
+    )
+    return " AND ".join([*shared, f"({options})"]) if shared else options
 
 
 def _truth(sql: str) -> Value:

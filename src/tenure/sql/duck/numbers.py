@@ -11,6 +11,7 @@ values ask for, so it is not shared.
 Walk: `sql.duck.expressions` asks here for calls and casts on numeric.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
 
@@ -24,7 +25,14 @@ WHOLE_DIGITS_MIN = 12
 _INT_DIGITS = {"int2": 5, "int4": 10, "int8": 19}
 
 
+_NUMBER = re.compile(r"CAST\('(-?[0-9]+(?:\.([0-9]+))?)' AS DECIMAL\([0-9,]+\)\)")
+
+
 def cast_to(sql: str, shape: DuckType) -> str:
+    """A number that keeps its digits is written in its new shape at once: DuckDB parses and folds less."""
+    number = _NUMBER.fullmatch(sql)
+    if number is not None and shape.precision and len(number[2] or "") <= shape.scale:
+        return f"CAST('{number[1]}' AS {shape.sql})"
     return f"CAST({sql} AS {shape.sql})"
 
 
@@ -108,15 +116,15 @@ def to_numeric(operand: Value, target: NumericType) -> tuple[str, DuckType]:
     """A cast to numeric, or to numeric(p,s): rounded half away from zero, as DuckDB rounds decimals."""
     if operand.type.family in _INT_DIGITS:
         shape = decimal(_INT_DIGITS[operand.type.family], 0)
-        made = cast_to(operand.sql, shape)
+        sql = cast_to(operand.sql, shape)
     elif operand.type.family == "numeric" and operand.shape.is_plain:
-        made, shape = operand.sql, operand.shape
+        sql, shape = operand.sql, operand.shape
     else:
         raise NotShared(f"a cast from {operand.type.sql_name} to numeric")
     if target.precision is None or shape == decimal(target.precision, target.scale):
-        return made, shape
+        return sql, shape
     fitted = decimal(target.precision, target.scale)
-    return cast_to(made, fitted), fitted
+    return cast_to(sql, fitted), fitted
 
 
 def from_numeric(operand: Value, target: Type) -> tuple[str, DuckType]:

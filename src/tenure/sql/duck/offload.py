@@ -106,8 +106,20 @@ class Duck:
         return _Taking(self, enum, is_forced=is_forced, is_once=is_once)
 
     def step(self) -> float:
-        """Keeps the columns of tables in use up to date: for a loop."""
-        return IDLE_SECONDS if self._columnar is None else self._columnar.keep_up()
+        """Keeps the columns of tables in use up to date, and loads a file that is read often: for a loop."""
+        if self._engine is None or self._columnar is None:
+            return IDLE_SECONDS
+        if self._engine.held_files is not None:
+            self._engine.held_files.step()
+        return self._columnar.keep_up()
+
+    def columns_bytes(self) -> int:
+        """What tables take that are held as columns."""
+        return 0 if self._columnar is None else self._columnar.held_bytes
+
+    def engine_bytes(self) -> int:
+        """What DuckDB has allocated."""
+        return 0 if self._engine is None else self._engine.used_bytes()
 
     def close(self) -> None:
         if self._engine is not None:
@@ -149,8 +161,8 @@ class Duck:
         if scan.access is None:
             if scan.table.id in self._large:
                 return True
-            known = None if self._columnar is None else self._columnar.rows(layout)
-            is_large = known >= ROWS_MIN if known else self._has_many(layout.primary.span())
+            cached_rows = None if self._columnar is None else self._columnar.rows(layout)
+            is_large = cached_rows >= ROWS_MIN if cached_rows else self._has_many(layout.primary.span())
             if is_large:
                 self._large.add(scan.table.id)
             return is_large
@@ -168,8 +180,8 @@ class Duck:
             base = self._store.bases.of(layout.primary.head)
             if base is not None:
                 delta = None if self._columnar is None else self._columnar.delta_rows(layout)
-                held = "" if delta is None else f"; delta: {delta} rows"
-                yield f'Base of "{used.table.name}": {base.described}{held}'
+                delta_text = "" if delta is None else f"; delta: {delta} rows"
+                yield f'Base of "{used.table.name}": {base.described}{delta_text}'
 
     def _has_many(self, span: Span) -> bool:
         def has_many(base: Base | None) -> bool:
@@ -185,10 +197,14 @@ class Duck:
             if self._engine is None or self._columnar is None:
                 from tenure.sql.duck.engine import DuckEngine
                 from tenure.table.columnar import Columnar
+                from tenure.table.lake.damage import damage_in
 
-                threads = max(1, (os.cpu_count() or 1) - 1)
                 self._engine = DuckEngine(
-                    self._store.env, memory_bytes=self._memory_bytes, threads=threads, lake=self._lake
+                    self._store.env,
+                    memory_bytes=self._memory_bytes,
+                    threads=max(1, (os.cpu_count() or 1) - 1),
+                    lake=self._lake,
+                    damage=damage_in(self._store),
                 )
                 self._columnar = Columnar(self._store, bytes_max=self._cache_bytes)
             return self._engine, self._columnar
@@ -225,11 +241,11 @@ class _Taking:
 
     def _is_worth_it(self, plan: Plan, run: QueryRun) -> bool:
         """Whether there is something to compute, of many rows, that cannot be had of the first few."""
-        parts = list(everything(plan, _query(run)))
-        if _is_lazy(plan) or not any(map(_computes, parts)):
+        nodes = list(everything(plan, _query(run)))
+        if _is_lazy(plan) or not any(map(_computes, nodes)):
             return False
-        scans = [(each, run.layouts(each.table)) for each in parts if isinstance(each, Scan)]
-        if not any(map(_gathers, parts)) and any(self._duck.streams(layout) for _, layout in scans):
+        scans = [(each, run.layouts(each.table)) for each in nodes if isinstance(each, Scan)]
+        if not any(map(_gathers, nodes)) and any(self._duck.streams(layout) for _, layout in scans):
             return False  # rows that only pass through are streamed as well by the rows executor
         return any(self._duck.reaches(scan, layout, run.context) for scan, layout in scans)
 
@@ -274,10 +290,10 @@ def _within(used: Used, layout: Layout, context: Context) -> Span | None:
         if scan is None or scan.access is None or scan.access.index != layout.primary.id:
             return None
         spans.append(_span(scan, layout, context))
-    known = [span for span in spans if span is not None]
-    if len(known) < len(spans):
+    key_spans = [span for span in spans if span is not None]
+    if len(key_spans) < len(spans):
         return None
-    return Span(min(span.lo for span in known), max(span.hi for span in known))
+    return Span(min(span.lo for span in key_spans), max(span.hi for span in key_spans))
 
 
 def _span(scan: Scan, layout: Layout, context: Context) -> Span | None:
@@ -290,8 +306,8 @@ def _span(scan: Scan, layout: Layout, context: Context) -> Span | None:
     def value(node: Any) -> Any:
         return compile(node, {})((), context)
 
-    def bound(given: SpanEnd | None) -> KeyBound | None:
-        return None if given is None else KeyBound((value(given.value),), given.is_inclusive)
+    def bound(end: SpanEnd | None) -> KeyBound | None:
+        return None if end is None else KeyBound((value(end.value),), end.is_inclusive)
 
     try:
         prefix = tuple(value(each) for each in access.prefix)

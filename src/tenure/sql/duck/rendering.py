@@ -85,6 +85,8 @@ class Relation(NamedTuple):
     columns: tuple[Value, ...]
     order: tuple["Term", ...] = ()
     """The keys that its rows are sorted by."""
+    is_join: bool = False
+    """Whether the source is a join of several, not one thing with a name."""
 
 
 class Term(NamedTuple):
@@ -133,9 +135,7 @@ class _Renderer:
                 where = self._over(input, outer).condition(plan.condition)
                 return self._select(input, input.columns, f" WHERE {where}")
             case Project():
-                input = self.relation(plan.input, outer)
-                over = self._over(input, outer)
-                return self._select(input, [over.render(each) for each in plan.expressions])
+                return self._project(plan, outer)
             case Join():
                 return self._join(plan, outer)
             case Aggregate() | Window():
@@ -174,10 +174,12 @@ class _Renderer:
         """SELECT columns FROM input ..., under a new name; what rows are sorted by comes along."""
         if any(each.digits for each in columns):
             raise NotShared("numbers whose digits after the point differ")
-        made = [f"{each.sql} AS c{at}" for at, each in enumerate(columns)]
-        made += [f"{key} AS o{at}" for at, (key, _) in enumerate(input.order)]
+        select_list = [f"{each.sql} AS c{at}" for at, each in enumerate(columns)]
+        select_list += [f"{key} AS o{at}" for at, (key, _) in enumerate(input.order)]
         name = self._name()
-        source = f"(SELECT {distinct}{', '.join(made) or '1 AS one'} FROM {input.source}{tail}) AS {name}"
+        source = (
+            f"(SELECT {distinct}{', '.join(select_list) or '1 AS one'} FROM {input.source}{tail}) AS {name}"
+        )
         order = tuple(Term(f"{name}.o{at}", way) for at, (_, way) in enumerate(input.order))
         return Relation(source, _named(name, columns), order)
 
@@ -222,8 +224,8 @@ class _Renderer:
         over = self._expressions((), outer)
         rows = [[over.render(each) for each in row] for row in plan.rows]
         if not plan.outputs:
-            made = ", ".join("(1)" for _ in rows)
-            return Relation(f"(VALUES {made}) AS {name}" if rows else _nothing(name, ()), ())
+            values_sql = ", ".join("(1)" for _ in rows)
+            return Relation(f"(VALUES {values_sql}) AS {name}" if rows else _nothing(name, ()), ())
         if not rows:
             columns = [literal(output.type, None) for output in plan.outputs]
             return Relation(_nothing(name, columns), _named(name, columns))
@@ -259,9 +261,17 @@ class _Renderer:
 
     # ── rows from rows ─────────────────────────────────────────────────────────────────────────
 
+    def _project(self, plan: Project, outer: Mapping[int, Value]) -> Relation:
+        input = self.relation(plan.input, outer)
+        places = [each.column for each in plan.expressions if isinstance(each, ColumnRef)]
+        if len(places) == len(plan.expressions):
+            return input._replace(columns=tuple(input.columns[place] for place in places))
+        over = self._over(input, outer)
+        return self._select(input, [over.render(each) for each in plan.expressions])
+
     def _join(self, plan: Join, outer: Mapping[int, Value]) -> Relation:
         left = self.relation(plan.left, outer)._replace(order=())
-        inner = {**outer, **{given: left.columns[place] for given, place in plan.lateral}}
+        inner = {**outer, **{number: left.columns[place] for number, place in plan.lateral}}
         if plan.lateral and plan.kind not in (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI):
             raise NotShared("a lateral join of this kind")
         conditions: list[str] = []
@@ -273,6 +283,8 @@ class _Renderer:
                 conditions.append(self._over(right, inner).condition(plan.right.condition))
         else:
             right = self.relation(plan.right, inner)._replace(order=())
+            if plan.lateral and right.is_join:
+                right = self._select(right, right.columns)
         both = (*left.columns, *right.columns)
         if plan.condition is not None:
             conditions.append(self._expressions(both, outer).condition(plan.condition))
@@ -287,8 +299,8 @@ class _Renderer:
             JoinKind.RIGHT: "RIGHT",
             JoinKind.FULL: "FULL",
         }
-        source = f"{left.source} {word[plan.kind]} JOIN {lateral}{right.source} ON {on}"
-        return self._select(Relation(source, both), both)
+        source = f"{left.source} {word[plan.kind]} JOIN {lateral}{_one_source(right)} ON {on}"
+        return Relation(source, both, is_join=True)
 
     def _semi(
         self, kind: JoinKind, left: Relation, right: Relation, on: str, *, is_lateral: bool
@@ -299,7 +311,7 @@ class _Renderer:
                 left, left.columns, f" WHERE {word} (SELECT 1 FROM {right.source} WHERE {on})"
             )
         word = "SEMI" if kind is JoinKind.SEMI else "ANTI"
-        source = f"{left.source} {word} JOIN {right.source} ON {on}"
+        source = f"{left.source} {word} JOIN {_one_source(right)} ON {on}"
         return self._select(Relation(source, left.columns), left.columns)
 
     def _grouped(self, plan: Aggregate | Window, outer: Mapping[int, Value]) -> Relation:
@@ -308,9 +320,9 @@ class _Renderer:
         if isinstance(plan, Window):
             added = [window_sql(call, over) for call in plan.calls]
             return self._select(input, [*input.columns, *added])
-        made = aggregate_sql(plan, over)
-        prepared = self._select(input, made.prepared)
-        columns, tail = made.finish(prepared.columns)
+        calls_sql = aggregate_sql(plan, over)
+        prepared = self._select(input, calls_sql.prepared)
+        columns, tail = calls_sql.finish(prepared.columns)
         return self._select(prepared, columns, tail)
 
     def _limit(self, plan: Limit, outer: Mapping[int, Value]) -> Relation:
@@ -348,8 +360,8 @@ class _Renderer:
             raise NotShared("a set of values that only pass through")
         selects = []
         for side, relation in enumerate(sides):
-            made = ", ".join(f"{sqls[side]} AS c{at}" for at, (_, _, sqls) in enumerate(united))
-            selects.append(f"(SELECT {made} FROM {relation.source})")
+            select_list = ", ".join(f"{sqls[side]} AS c{at}" for at, (_, _, sqls) in enumerate(united))
+            selects.append(f"(SELECT {select_list} FROM {relation.source})")
         word = plan.kind.value.upper() + (" ALL" if plan.is_all else "")
         name = self._name()
         columns = [Value("", kind, shape) for kind, shape, _ in united]
@@ -365,8 +377,8 @@ class _Renderer:
         """A subquery that depends on the row: DuckDB knows correlated ones."""
         nested: Subquery = self.query.nested[tree.number]
         arguments = [over.render(each) for each in tree.arguments]
-        taken = arguments[len(arguments) - len(nested.takes) :]
-        outer = {**over.known.outer, **dict(zip(nested.takes, taken, strict=True))}
+        outer_arguments = arguments[len(arguments) - len(nested.takes) :]
+        outer = {**over.scope.outer, **dict(zip(nested.takes, outer_arguments, strict=True))}
         inner = self.relation(nested.plan, outer)
         match nested.kind:
             case NestedKind.EXISTS:
@@ -379,7 +391,7 @@ class _Renderer:
             case NestedKind.IN | NestedKind.ALL if nested.takes:
                 return self._compared(nested, arguments[: len(nested.functions)], inner, outer)
             case NestedKind.IN:
-                if over.known.outer:
+                if over.scope.outer:
                     # With a correlated IN, a NULL of one row makes DuckDB answer NULL for other rows, too.
                     raise NotShared("IN (a subquery that depends on the row)")
                 if len(nested.functions) > 1:
@@ -422,6 +434,11 @@ def _sorts_rows(plan: Plan) -> bool:
     return is_sorted and isinstance(plan, Scan)
 
 
+def _one_source(relation: Relation) -> str:
+    """The source as the right side of a join."""
+    return f"({relation.source})" if relation.is_join else relation.source
+
+
 def _top(relation: Relation) -> str:
     columns = ", ".join(f"{each.sql} AS c{at}" for at, each in enumerate(relation.columns)) or "1 AS one"
     return f"SELECT {columns} FROM {relation.source}{_order_by(relation.order)}"
@@ -432,8 +449,8 @@ def _named(name: str, columns: Sequence[Value]) -> tuple[Value, ...]:
 
 
 def _nothing(name: str, columns: Sequence[Value]) -> str:
-    made = ", ".join(f"{each.sql} AS c{at}" for at, each in enumerate(columns)) or "1 AS one"
-    return f"(SELECT {made} WHERE FALSE) AS {name}"
+    select_list = ", ".join(f"{each.sql} AS c{at}" for at, each in enumerate(columns)) or "1 AS one"
+    return f"(SELECT {select_list} WHERE FALSE) AS {name}"
 
 
 def _order_by(order: Sequence[Term]) -> str:

@@ -2,8 +2,9 @@
 
 A plan made under one lease is valid for a transaction if everything it uses is the same there: each
 descriptor in the same version, each name the same object. Under the same lease this always holds. Under a
-newer lease it is checked once, without planning again. The check pins the descriptors, as a transaction must
-before it uses them.
+newer lease, or with other temporary objects, it is checked once, without planning again. The search path
+names the session's temporary schema, so sessions that have one share no plans. The check pins the
+descriptors, as a transaction must before it uses them.
 
 Invariant (plan-current): a plan runs only in a transaction whose catalog has the versions and names that it
 was made with.
@@ -17,10 +18,12 @@ from typing import Any, NamedTuple
 
 from tenure.base.env import Env
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.descriptors.temporary_objects import TemporaryObjects
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.name_resolution import Path, find
 from tenure.expr.types.datatype import Type
 from tenure.sql.execution.statement import Statement
+from tenure.sql.session.session_rights import StatementNeeds
 
 PLANS_MAX = 2_000
 """Distinct statements kept; at some 20 KB each, 40 MB at the very most."""
@@ -41,7 +44,9 @@ class CachedPlan:
     """A plan and the catalog objects it was made with."""
 
     __slots__ = (
-        *("is_kept", "is_of_draft", "lease", "names", "path", "statement", "used_ids", "uses", "was_found"),
+        *("is_kept", "is_of_draft", "lease", "names", "needs", "path", "statement", "temporary", "used_ids"),
+        "uses",
+        "was_found",
     )
 
     def __init__(
@@ -52,8 +57,10 @@ class CachedPlan:
         uses: dict[int, AnyDescriptor],
         names: dict[tuple[str, ...], int | None],
         lease: Any,
+        needs: StatementNeeds,
         is_kept: bool = True,
         is_of_draft: bool = False,
+        temporary: TemporaryObjects | None = None,
     ) -> None:
         self.statement = statement
         self.path = path
@@ -61,10 +68,13 @@ class CachedPlan:
         self.used_ids = tuple(uses)
         self.names = tuple(names.items())
         self.lease = lease
+        self.needs = needs
         self.is_kept = is_kept
         """It may be run again, in other transactions; else it is planned each time."""
         self.is_of_draft = is_of_draft
         """It uses uncommitted changes of its transaction; after a rollback, versions cannot tell."""
+        self.temporary = temporary
+        """The temporary objects of the session that it was made with."""
         self.was_found = False
         """Whether it was used since the cache last considered dropping it."""
 
@@ -79,25 +89,26 @@ class CachedPlan:
             if isinstance(used, Table):
                 yield from (each.target for each in used.foreign_keys)
 
-    def is_good_for(self, use: Use) -> bool:
+    def is_good_for(self, use: CatalogUse) -> bool:
         """Pins the descriptors. Under a newer lease, the plan belongs to that one from now on if nothing
         changed."""
         if use.draft or self.is_of_draft:
             return False
-        if self.lease is not None and use.lease is self.lease and use.take_known(self.uses):
+        is_same = self.lease is not None and use.lease is self.lease and self.temporary is use.temporary
+        if is_same and self.temporary is None and use.take_known(self.uses):
             return True
         descriptor = use.descriptor
         for id, planned in self.uses.items():
             found = descriptor(id)
             if found is not planned and (found is None or found.version != planned.version):
                 return False
-        if self.lease is not None and use.lease is self.lease:
+        if is_same:
             return True
         for name, object in self.names:
             meant = find(use, name, self.path)
             if (None if meant is None else meant.id) != object:
                 return False
-        self.lease = use.lease
+        self.lease, self.temporary = use.lease, use.temporary
         return True
 
 

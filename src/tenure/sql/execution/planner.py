@@ -75,7 +75,9 @@ class Planner:
 
     def inside(self, block: Block) -> "Planner":
         """The same statement, to be planned in another block."""
-        return Planner(self.session, block, self.text, self.types, statements=self.statements)
+        inner = Planner(self.session, block, self.text, self.types, statements=self.statements)
+        inner.names.needs = self.names.needs
+        return inner
 
     def type_of(self, tree: Tree) -> Type:
         """The type that a TypeName means."""

@@ -103,9 +103,11 @@ def _plan(
         path=session.path,
         uses=names.used if is_kept else {},
         names=names.resolved if is_kept else {},
+        needs=names.needs,
         lease=block.use.lease if is_kept and block.past is None and not is_of_draft else None,
         is_kept=is_kept,
         is_of_draft=is_of_draft,
+        temporary=block.use.temporary if is_kept and block.past is None else None,
     )
 
 

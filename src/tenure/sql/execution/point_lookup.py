@@ -46,7 +46,9 @@ class PointLookup:
         self._layout: Layout | None = None
         self._read: Any = None
 
-    def rows(self, services: Services, lease: Any, used_ids: Sequence[int], given: Values) -> Rows | None:
+    def rows(
+        self, services: Services, lease: Any, used_ids: Sequence[int], parameters: Values
+    ) -> Rows | None:
         """None if the query has to run the ordinary way. Raises NotShort if the row is too large for the
         loop.
 
@@ -56,7 +58,7 @@ class PointLookup:
         newest = leases.peek()
         if newest is None or newest is not lease:
             return None
-        values = self._values(given)
+        values = self._values(parameters)
         if None in values:
             return ()
         layout = self._layout
@@ -123,17 +125,17 @@ def _is_implied(scan: Scan, access: Access) -> bool:
 
 def _values_of(access: Access, enum: EnumLookup) -> Callable[[Values], Sequence[Datum]] | None:
     """The key's values from the parameters, without evaluating anything."""
-    parts: list[tuple[int, Datum]] = []
+    sources: list[tuple[int, Datum]] = []
     for each in access.prefix:
         if isinstance(each, ContextValue):
-            parts.append((each.number, None))
+            sources.append((each.number, None))
         elif isinstance(each, Const):
-            parts.append((-1, type_of(each.type, enum).unpack(each.packed)))
+            sources.append((-1, type_of(each.type, enum).unpack(each.packed)))
         else:
             return None
-    if all(number >= 0 for number, _ in parts):
-        if len(parts) == 1:
-            only = parts[0][0]
-            return lambda given: (given[only],)
-        return itemgetter(*(number for number, _ in parts))
-    return lambda given: [given[number] if number >= 0 else value for number, value in parts]
+    if all(number >= 0 for number, _ in sources):
+        if len(sources) == 1:
+            only = sources[0][0]
+            return lambda parameters: (parameters[only],)
+        return itemgetter(*(number for number, _ in sources))
+    return lambda parameters: [parameters[number] if number >= 0 else value for number, value in sources]

@@ -100,9 +100,9 @@ class PortalRuns:
         size_bytes = 0
         while len(rows) < wanted and size_bytes < BATCH_BYTES_MAX and not portal.is_done:
             are_large = size_bytes > len(rows) * LARGE_ROW_BYTES or not rows
-            asked = min(1 if are_large else PIECE_ROWS, wanted - len(rows))
-            piece = list(islice(portal.rows, asked))
-            portal.is_done = len(piece) < asked
+            count = min(1 if are_large else PIECE_ROWS, wanted - len(rows))
+            piece = list(islice(portal.rows, count))
+            portal.is_done = len(piece) < count
             if are_large and can_stop:
                 session.check()  # making and writing such rows takes long
             size_bytes += result_size.bytes_of(piece, portal.columns or ())

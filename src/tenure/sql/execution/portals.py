@@ -31,6 +31,7 @@ from tenure.sql.execution.plan_cache import TEXT_MAX, CachedPlan
 from tenure.sql.execution.point_lookup import PointLookup
 from tenure.sql.execution.statement import Statement
 from tenure.sql.session.answers import ResultColumn
+from tenure.sql.session.session_state import NamedStatement, OpenCursor
 
 PREPARED_MAX = 10_000
 """Prepared statements of one session: drivers keep some hundreds. A client with more leaks them."""
@@ -80,9 +81,9 @@ class Prepared:
             return self.types
         return tuple(None if each.ref.enum else each for each in self.parameters)
 
-    def values(self, given: Sequence[Datum]) -> Sequence[Datum]:
+    def values(self, parameters: Sequence[Datum]) -> Sequence[Datum]:
         """The values of the plan's parameters: those that are given, or those lifted out of the text."""
-        return given if self.constants is None else self.constants
+        return parameters if self.constants is None else self.constants
 
 
 class Portal:
@@ -165,6 +166,19 @@ class Portals:
             self._account.charge(count, "prepared statements")
         self.prepared[name] = prepared
         self._forget(name, former)
+
+    def prepared_statements(self) -> Iterator[NamedStatement]:
+        """Those with a name, for pg_prepared_statements."""
+        for name, each in list(self.prepared.items()):
+            if name:
+                columns = None if each.columns is None else tuple(column.type for column in each.columns)
+                yield NamedStatement(name, each.text.strip(), each.parameters, columns, each.from_sql)
+
+    def cursors(self) -> Iterator[OpenCursor]:
+        """Those of DECLARE and of the protocol, for pg_cursors."""
+        for name, each in list(self.portals.items()):
+            if name and each is not self.active:
+                yield OpenCursor(name, each.prepared.text.strip(), each.is_held, each.is_scrollable)
 
     def remove_prepared(self, name: str) -> None:
         self._forget(name, self.prepared.pop(name, None))

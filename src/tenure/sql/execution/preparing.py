@@ -54,7 +54,7 @@ class Preparing:
 
     def _with_constants_lifted(self, text: str) -> Prepared | None:
         """None if that is not possible, or fails: then the text itself is planned, and raises its own
-        error."""
+        error. Errors that the text is not at fault for are raised at once."""
         lifted = lift(text)
         if lifted is None:
             return None
@@ -104,7 +104,7 @@ class Preparing:
             return plan(current)
         retries = Retries(1 if session.is_inline else ATTEMPTS)
         while True:
-            block = Block(session.services)
+            block = session.new_block()
             try:
                 return plan(block)
             except RetryError as error:
@@ -134,11 +134,13 @@ class Preparing:
         assert plan is not None
         is_current = plan.path == self._session.path and block.past is None
         if not plan.is_kept or (is_current and plan.is_good_for(block.use)):
+            plan.needs.require(self._session, block)
             return plan.statement
         fresh = self._plan(prepared.text, prepared.fixed_types, block)
         assert fresh is not None
         if _shape(fresh.statement.columns) != _shape(prepared.columns):
             raise PlanChanged("cached plan must not change result type")
+        fresh.needs.require(self._session, block)
         prepared.plan = fresh
         if isinstance(fresh.statement, ReadOnlyStatement) and prepared.lookup is not None:
             prepared.lookup = fresh.statement.point_lookup
@@ -148,6 +150,7 @@ class Preparing:
         """A statement that names another one, which was deallocated or was not prepared yet."""
         plan = planning.plan(self._session, block, text, types, self.statements)
         assert plan is not None
+        plan.needs.require(self._session, block)
         return plan.statement
 
     def check_not_failed(self, text: str) -> None:

@@ -68,14 +68,14 @@ class Retries:
             block.close()
             raise
 
-    def commit(self, block: Block, asked: Requester) -> None:
+    def commit(self, block: Block, requester: Requester) -> None:
         """Commits a block; afterwards the tables that it used are not known any more."""
         if block is not self._block:
-            block.commit(asked)
+            block.commit(requester)
             return
         used = self._used(block)
         try:
-            block.commit(asked)
+            block.commit(requester)
         except RetryError:
             self._remember(block, used)
             raise

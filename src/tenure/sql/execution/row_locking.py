@@ -57,27 +57,27 @@ def settled(
     key_of: Callable[[T], bytes] | None = None,
     *,
     target: Table | None = None,
-    known: Sequence[bytes] = (),
+    sure_keys: Sequence[bytes] = (),
 ) -> list[T]:
     """The result of `find`, as of a time at which all locks were held.
 
     Locked are the rows that passed the Lock nodes of the query, and for each result the row of `target` that
     `key_of` names.
 
-    `known` are keys that the statement is sure to touch: locked before anything is read.
+    `sure_keys` are keys that the statement is sure to touch: locked before anything is read.
     """
     txn = execution.block.use.txn
-    before = txn.mark_reads()
+    before = txn.proof.mark()
     passing = Passing(execution, query)
     relation = "" if target is None else target.name
     queues = _queues(query, target)
-    if known and not holds(execution, known):
-        acquire(execution, known, relation=relation)
+    if sure_keys and not holds(execution, sure_keys):
+        acquire(execution, sure_keys, relation=relation)
         freshen(execution)
     for _ in range(ROUNDS_MAX):
         found = find(passing)
         keys = [] if key_of is None else [key_of(each) for each in found]
-        is_still = passing.is_still and set(keys) <= set(known)
+        is_still = passing.is_still and set(keys) <= set(sure_keys)
         if keys and not is_still:
             acquire(execution, keys, relation=relation)
         is_whole = is_still or passing.lock()
@@ -85,7 +85,7 @@ def settled(
             _count_only(execution, table, before, [*passing.held, *keys])
         if is_still or (is_whole and is_fresh(execution)):
             return found
-        txn.forget_reads(before)
+        txn.proof.forget(before)
         freshen(execution)
     raise RetryError("rows kept changing while they were being locked")
 
@@ -103,12 +103,12 @@ def _queues(query: Query, target: Table | None) -> list[Table]:
     return [table for id, table in skipped.items() if scans[id] == (2 if id == target_id else 1)]
 
 
-def _count_only(execution: Execution, table: Table, before: Reads, taken: Sequence[bytes]) -> None:
+def _count_only(execution: Execution, table: Table, before: Reads, keys: Sequence[bytes]) -> None:
     """Only the rows that were taken, of all reads of a table, count for the validation."""
     txn = execution.block.use.txn
     span = execution.block.layout(table).keyspace.table_span(table.id)
-    txn.forget_reads(before, within=span)
-    for key in taken:
+    txn.proof.forget(before, within=span)
+    for key in keys:
         if span.lo <= key < span.hi:
             txn.get(key)
 
@@ -164,9 +164,11 @@ class Passing:
 
     def _acquire(self, lock: Lock, keys: list[bytes]) -> bool:
         mode = _mode(lock)
-        got = acquire(self._execution, keys, relation=lock.table.name, mode=mode, wait=WaitPolicy(lock.wait))
-        self._locked.update((key, mode) for key in got)
-        missed = set(keys).difference(got)
+        acquired = acquire(
+            self._execution, keys, relation=lock.table.name, mode=mode, wait=WaitPolicy(lock.wait)
+        )
+        self._locked.update((key, mode) for key in acquired)
+        missed = set(keys).difference(acquired)
         self._skipped |= missed
         return not missed
 
@@ -191,7 +193,7 @@ def acquire(
     mode: LockMode = LockMode.EXCLUSIVE,
     wait: WaitPolicy = WaitPolicy.WAIT,
 ) -> Sequence[bytes]:
-    """Locks rows for the transaction; returns those it got."""
+    """Locks rows for the transaction; returns those it acquired."""
     session, block = execution.session, execution.block
     locks = session.services.locks
     owner = session.locks.owner_in(block)

@@ -4,20 +4,23 @@ Walk: `sql.execution.expression_context` puts a `SessionFacts` and `FactAnswers`
 statement.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 
 from tenure.base.errors import InvalidParameter, RetryError
 from tenure.base.timestamp import from_bytes, to_text
 from tenure.catalog.descriptors.definitions import DescriptorState
+from tenure.catalog.name_resolution import PG_TEMP
 from tenure.cluster.locks.advisory_locks import AdvisoryKey, AdvisoryLevel
 from tenure.cluster.locks.lock_table import LockMode
 from tenure.cluster.locks.lock_waits import WaitPolicy
 from tenure.cluster.sessions.session_records import SessionId
+from tenure.expr.functions import privilege_functions
 from tenure.expr.functions.callback_functions import LIVENESS
 from tenure.expr.functions.session_functions import FACTS
 from tenure.expr.types.datatype import Datum
+from tenure.sql.execution import privilege_answers
 from tenure.sql.session.answers import NotShort
 from tenure.sql.session.block import Block
 from tenure.sql.session.session_state import SessionState
@@ -39,12 +42,16 @@ class SessionFacts(Mapping[str, Datum]):
     def __getitem__(self, name: str) -> Datum:
         session = self._session
         match name:
-            case "user" | "session_user":
+            case "user":
                 return session.user
+            case "session_user":
+                return session.session_user
             case "database":
                 return session.database_name
             case "schemas":
                 return self._schemas()
+            case "temporary_schema":
+                return self._temporary_schema()
             case "pid":
                 return session.pid
             case "version":
@@ -59,14 +66,21 @@ class SessionFacts(Mapping[str, Datum]):
                 return getattr(session.endpoints, name.replace("addr", "address")) or None
         return FACTS[name]
 
+    def _temporary_schema(self) -> str:
+        temporary = self._session.temporary.current
+        return "" if temporary is None else temporary.schema.name
+
     def _schemas(self) -> tuple[str, ...]:
         catalog, path = self._block.catalog, self._session.path
-        entries = [(each, catalog.schema_entry(path.database, each)) for each in path.names()]
-        tables = self._session.system_tables
+        temporary, tables = self._temporary_schema(), self._session.system_tables
+        named = [temporary if each == PG_TEMP else each for each in path.names()]
+        entries = [(each, catalog.schema_entry(path.database, each)) for each in named if each]
         return tuple(
             name
             for name, entry in entries
-            if tables.has_schema(name) or (entry is not None and entry.state is DescriptorState.PUBLIC)
+            if name == temporary
+            or tables.has_schema(name)
+            or (entry is not None and entry.state is DescriptorState.PUBLIC)
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -77,17 +91,33 @@ class SessionFacts(Mapping[str, Datum]):
 
 
 class FactAnswers:
-    """Answers callback functions by name."""
+    """Answers callback functions by name, in one statement."""
 
     def __init__(self, session: SessionState, block: Block) -> None:
         self._session = session
         self._block = block
+        self._catalog: Callable[[str, tuple[Datum, ...]], Datum] | None = None
+        """Made when a function about the catalog is first called."""
+
+    @property
+    def session(self) -> SessionState:
+        return self._session
+
+    @property
+    def block(self) -> Block:
+        return self._block
 
     def __call__(self, name: str, arguments: tuple[Datum, ...]) -> Datum:
         if name == LIVENESS:
             return is_alive(self._session, arguments[0])
+        if name in privilege_functions.NAMES:
+            return privilege_answers.answer(self._session, self._block, name, arguments)
         if self._session.is_inline:
-            raise NotShort  # the locks are in the store
+            raise NotShort  # the locks are in the store, and a catalog may be large
+        if "advisory" not in name:
+            if self._catalog is None:
+                self._catalog = self._session.system_tables.answers(self)
+            return self._catalog(name, arguments)
         if name == "pg_advisory_unlock_all":
             self._session.services.advisory.unlock_all(self._session.locks.owner())
             return ""
@@ -100,10 +130,10 @@ class FactAnswers:
         is_try = name.startswith("pg_try")
         is_in_transaction = "_xact" in name
         owner = session.locks.owner_in(self._block) if is_in_transaction else session.locks.owner()
-        key, got = AdvisoryKey(session.database, numbers), False
+        key, is_acquired = AdvisoryKey(session.database, numbers), False
         try:
             with waiting(session, self._block) as how:
-                got = session.services.advisory.acquire(
+                is_acquired = session.services.advisory.acquire(
                     owner,
                     key,
                     level=AdvisoryLevel.TRANSACTION if is_in_transaction else AdvisoryLevel.SESSION,
@@ -113,10 +143,10 @@ class FactAnswers:
                     canceled=how.canceled,
                 )
         except RetryError:
-            if got and not is_in_transaction:
+            if is_acquired and not is_in_transaction:
                 session.services.advisory.unlock(owner, key, mode=_mode(name))  # the statement runs again
             raise
-        return got if is_try else ""
+        return is_acquired if is_try else ""
 
     def _unlock(self, name: str, numbers: tuple[Datum, ...]) -> bool:
         session = self._session

@@ -16,10 +16,12 @@ Walk: `sql.clients.session` -> `open`, `end_statement`, `sync`, `failed`; `state
 """
 
 from tenure.base.errors import ConstraintViolation, RetryError
+from tenure.catalog.descriptors.definitions import AnyDescriptor
 from tenure.schema_change.changer import Requester
 from tenure.sql.execution.committing import Committing
 from tenure.sql.execution.portals import Portal, Portals
 from tenure.sql.execution.retries import Retries
+from tenure.sql.execution.violation_details import hide_values
 from tenure.sql.session import transaction_modes
 from tenure.sql.session.answers import Answer, NotShort, Pending
 from tenure.sql.session.block import Block, Savepoint
@@ -40,9 +42,11 @@ class SessionTransactions:
     def open(self, *, is_explicit: bool = False, is_of_several: bool = False) -> Block:
         """The block for the next statement; it reads nothing yet."""
         session = self._session
-        block = Block(session.services, is_explicit=is_explicit, variables=session.variables.state)
+        state, temporary = session.variables.state, session.temporary
+        block = Block(session.services, is_explicit=is_explicit, variables=state, temporary=temporary)
         block.fence, block.charge = session.locks.fence, session.memory.hold_writes
         block.is_read_only = transaction_modes.reads_only(session)
+        block.is_single = not (is_explicit or is_of_several)
         block.pause = self._pause if is_explicit else None
         if is_explicit or is_of_several:
             self._retries.hold(block)
@@ -141,6 +145,7 @@ class SessionTransactions:
             self._retries.lost(block)
         if isinstance(error, ConstraintViolation):
             self._name_schema(error)
+            hide_values(error, self._session.rights(block), self._descriptor)
         activity.is_query_string = activity.has_executed = False
         if block is None:
             self._portals.end_transaction(is_committed=False)
@@ -156,12 +161,15 @@ class SessionTransactions:
 
     def _name_schema(self, error: ConstraintViolation) -> None:
         """Adds the schema's name to an error: tables have only the id of their schema."""
+        found = self._descriptor(error.schema_id)
+        error.schema = "" if found is None else found.name
+
+    def _descriptor(self, id: int) -> AnyDescriptor | None:
+        """For what an error tells: by the newest lease, with the transaction's own changes."""
         block, newest = self._activity.block, self._session.services.leases.newest
         draft = block.begun.draft.descriptors if block is not None and block.begun is not None else {}
-        found = draft.get(error.schema_id)
-        if found is None and newest is not None:
-            found = newest.descriptor(error.schema_id)
-        error.schema = "" if found is None else found.name
+        found = draft.get(id)
+        return newest.descriptor(id) if found is None and newest is not None else found
 
     # ── ending ─────────────────────────────────────────────────────────────────────────────────
 
@@ -178,9 +186,17 @@ class SessionTransactions:
 
     def _commit(self, block: Block) -> None:
         session = self._session
+        use, owner = block.begun, session.locks.existing_owner
+        if block.is_explicit and use is not None and owner is not None:
+            use.lock_owner = owner.number  # others may wait for its locks while it waits in its commit
         try:
-            asked = Requester(session.user, self._activity.statement, session.interrupts.check_time)
-            self._retries.commit(block, asked)
+            requester = Requester(
+                session.user,
+                self._activity.statement,
+                session.interrupts.check_time,
+                session.locks.end_transaction,
+            )
+            self._retries.commit(block, requester)
         except BaseException:
             self.abandon()
             raise

@@ -65,6 +65,16 @@ class ReadOnlyStatement(ABC):
         """The point lookup, if the statement reads one row by its key."""
 
 
+class MapChange(ABC):
+    """A statement that may change the map of its session's database."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def changes_map(self) -> bool: ...
+
+
 class Control:
     """A statement about the session itself: it needs no transaction, and may begin or end one."""
 

@@ -99,6 +99,8 @@ class NodeWriter:
         match plan:
             case Scan():
                 yield from self._scan(plan)
+            case Virtual():
+                yield from self._virtual(plan)
             case Filter():
                 yield f"Filter: {self._text(plan.condition, plan.input.outputs)}"
             case Project():
@@ -142,17 +144,27 @@ class NodeWriter:
         if plan.condition is not None:
             yield f"Filter: {self._text(plan.condition, plan.outputs)}"
 
+    def _virtual(self, plan: Virtual) -> Iterator[str]:
+        lookup = plan.lookup
+        if lookup is not None:
+            name = plan.outputs[plan.columns.index(lookup.column)].name
+            yield f"Lookup: {self._choice(name, lookup.value)}"
+        if plan.condition is not None:
+            yield f"Filter: {self._text(plan.condition, plan.outputs)}"
+
     def _spans(self, plan: Scan, access: Access) -> Iterator[str]:
         index = plan.table.index(access.index)
         names = [plan.table.column(part.column).name for part in index.parts]
         for name, part in zip(names, access.prefix, strict=False):
-            if not isinstance(part, Among):
-                yield f"{name} = {self._text(part, ())}"
-            elif part.array is not None:
-                yield f"{name} = ANY ({self._text(part.array, ())})"
-            else:
-                yield f"{name} IN ({self._list(part.items, ())})"
+            yield self._choice(name, part)
         yield from self._bounds(index, access, names)
+
+    def _choice(self, name: str, part: Node | Among) -> str:
+        if not isinstance(part, Among):
+            return f"{name} = {self._text(part, ())}"
+        if part.array is not None:
+            return f"{name} = ANY ({self._text(part.array, ())})"
+        return f"{name} IN ({self._list(part.items, ())})"
 
     def _bounds(self, index: Index, access: Access, names: list[str]) -> Iterator[str]:
         place = len(access.prefix)
@@ -174,12 +186,12 @@ class NodeWriter:
     def _join(self, plan: Join) -> Iterator[str]:
         both = (*plan.left.outputs, *plan.right.outputs)
         if plan.lateral:
-            taken = (f"${number + 1} = {both[place].name}" for number, place in plan.lateral)
-            yield f"Lookup: {', '.join(taken)}"
+            bindings = (f"${number + 1} = {both[place].name}" for number, place in plan.lateral)
+            yield f"Lookup: {', '.join(bindings)}"
             hashed: list[Node] = []
         else:
-            parts = conjuncts(plan.condition)
-            hashed = [part for part in parts if equated(part, len(plan.left.outputs)) is not None]
+            conditions = conjuncts(plan.condition)
+            hashed = [part for part in conditions if equated(part, len(plan.left.outputs)) is not None]
         if (together := conjoined(hashed)) is not None:
             yield f"Hash Cond: {self._text(together, both)}"
         rest = conjoined([part for part in conjuncts(plan.condition) if part not in hashed])
@@ -200,12 +212,12 @@ class NodeWriter:
         text = f"{_name(call.function)}({arguments})"
         if isinstance(call, AggregateCall):
             return text
-        parts = []
+        pieces = []
         if call.partition:
-            parts.append(f"PARTITION BY {self._list(call.partition, outputs)}")
+            pieces.append(f"PARTITION BY {self._list(call.partition, outputs)}")
         if call.order:
-            parts.append(f"ORDER BY {self._keys(call.order, outputs)}")
-        return f"{text} OVER ({' '.join(parts)})"
+            pieces.append(f"ORDER BY {self._keys(call.order, outputs)}")
+        return f"{text} OVER ({' '.join(pieces)})"
 
 
 _TITLES: dict[type[Plan], str] = {

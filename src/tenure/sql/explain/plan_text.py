@@ -80,8 +80,8 @@ def _offloaded(query: Query, run: QueryRun) -> dict[int, NodeStatistics]:
 
 def _without_answers(context: Context, query: Query) -> Context:
     """A context in which outer values and subqueries are NULL: the rendered plan does not depend on them."""
-    given = [*context.given, *[None] * (query.givens - len(context.given))]
-    return replace(context, given=given, nested=[lambda *_: None for _ in query.nested])
+    values = [*context.context_values, *[None] * (query.givens - len(context.context_values))]
+    return replace(context, context_values=values, nested=[lambda *_: None for _ in query.nested])
 
 
 def _noted(plan: Plan, run: QueryRun) -> tuple[str, ...]:
@@ -140,9 +140,9 @@ def _tree(query: Query, statistics: dict[int, NodeStatistics]) -> Iterator[str]:
     for number, plan in enumerate(query.shared):
         yield f"  CTE {number + 1}"
         yield from _indented(_node(plan, writer, statistics), "    ->  ")
-    asked = {number for node in everything(query.plan, query) for number in nested_in(node)}
+    used = {number for node in everything(query.plan, query) for number in nested_in(node)}
     for number, nested in enumerate(query.nested):
-        if number not in asked:
+        if number not in used:
             continue  # it has become a join
         yield f"  {'SubPlan' if nested.takes else 'InitPlan'} {number + 1}"
         yield from _indented(_node(nested.plan, writer, statistics), "    ->  ")

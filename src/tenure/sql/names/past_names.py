@@ -12,13 +12,45 @@ reads the past.
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from tenure.base.errors import UndefinedTable
+from tenure.base.errors import NotSupported, UndefinedTable
 from tenure.base.timestamp import Timestamp, logical_of, micros_of
-from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorState
+from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry, is_dropped
+from tenure.catalog.descriptors.temporary_objects import TemporaryObjects
 from tenure.catalog.leases.historical import HistoricalUse
 from tenure.catalog.name_resolution import InStore, Path, find
 from tenure.kv.keys import Span
 from tenure.sql.session.services import Services
+
+
+def refuse_temporary(
+    past: HistoricalUse, temporary: TemporaryObjects | None, name: Sequence[str], path: Path
+) -> None:
+    """Refuses a name of a temporary object, also if a permanent one had it: only that has a past."""
+    if temporary is None:
+        return
+    found = find(_Beside(past, temporary), name, path)
+    if found is not None and found.id in temporary.by_id:
+        raise NotSupported(
+            f'AS OF SYSTEM TIME is not supported for temporary table "{name[-1]}"',
+            hint="Temporary tables have no history.",
+        )
+
+
+class _Beside:
+    """The catalog of then, with the temporary objects of now."""
+
+    def __init__(self, past: HistoricalUse, temporary: TemporaryObjects) -> None:
+        self._past = past
+        self._temporary = temporary
+
+    def descriptor(self, id: int) -> AnyDescriptor | None:
+        return self._temporary.by_id.get(id) or self._past.descriptor(id)
+
+    def id_at(self, place: NameKey) -> int | None:
+        return self._temporary.names.get(place) or self._past.id_at(place)
+
+    def schema_entry(self, database: int, name: str) -> SchemaEntry | None:
+        return self._past.schema_entry(database, name)
 
 
 def absence(
@@ -30,7 +62,7 @@ def absence(
     if found is None:
         return UndefinedTable(f'relation "{spoken}" does not exist', position=position)
     then = past.descriptor(found.id)
-    if then is not None and then.state is not DescriptorState.DROPPED:
+    if then is not None and not is_dropped(then):
         detail = f'What has this name now was there under another: "{then.name}".'
         hint = "Use the names of that time, or read at a later time."
     else:

@@ -2,7 +2,7 @@
 
 A constant name is looked up when the statement is planned, and stands for the sequence's id from then on:
 so a default means the same sequence, also when that is renamed. A name that is known only when the
-statement runs is refused (0A000).
+statement runs is refused (0A000), except by pg_get_serial_sequence, which draws no value.
 
 Walk: `sql.names.session_names` -> `bind`; `statements.ddl.views` asks `written_name` what a view depends on.
 """
@@ -45,17 +45,20 @@ class ObjectNames(Protocol):
     def descriptor(self, id: int) -> AnyDescriptor | None: ...
 
 
-def bind(names: ObjectNames, name: str, arguments: Sequence[Typed], known: SequenceIds) -> Typed | None:
+def bind(
+    names: ObjectNames, name: str, arguments: Sequence[Typed], sequence_ids: SequenceIds
+) -> Typed | None:
     """The call, with the sequence by its id; None if it is no function of sequences."""
     if name == "lastval" and not arguments:
         return build.call(LAST)
     if name == "pg_get_serial_sequence" and len(arguments) == 2:
-        return _serial_sequence(names, *(_constant(each, name) for each in arguments))
+        # Of other arguments it is the function of `expr.functions.catalog_functions`.
+        return _serial_sequence(names, *arguments)
     function = OF_SEQUENCES.get((name, len(arguments)))
     if function is None:
         return None
     path = path_of(_constant(arguments[0], name))
-    id = known.get(path) or _sequence(names, path)
+    id = sequence_ids.get(path) or _sequence(names, path)
     return build.call(function, build.const(id, INT8), *arguments[1:])
 
 
@@ -66,12 +69,18 @@ def written_name(name: str, arguments: Sequence[Typed]) -> tuple[str, ...] | Non
     return path_of(_constant(arguments[0], name))
 
 
-def _constant(argument: Typed, function: str) -> str:
+def _text(argument: Typed) -> str | None:
+    """The text of a constant."""
     node = argument.node
     while isinstance(node, Cast):
         node = node.operand
-    if isinstance(node, Const) and isinstance(node.packed, str):
-        return node.packed
+    return node.packed if isinstance(node, Const) and isinstance(node.packed, str) else None
+
+
+def _constant(argument: Typed, function: str) -> str:
+    text = _text(argument)
+    if text is not None:
+        return text
     raise NotSupported(
         f"{function}() of a name that is not a constant is not supported",
         hint=f"Write the name as a constant: {function}('name').",
@@ -98,7 +107,10 @@ def _sequence(names: ObjectNames, path: tuple[str, ...]) -> int:
     return found.id
 
 
-def _serial_sequence(names: ObjectNames, table_name: str, column_name: str) -> Typed:
+def _serial_sequence(names: ObjectNames, table_argument: Typed, column_argument: Typed) -> Typed | None:
+    table_name, column_name = _text(table_argument), _text(column_argument)
+    if table_name is None or column_name is None:
+        return None
     path = path_of(table_name)
     table = names.object(path)
     if not isinstance(table, Table):

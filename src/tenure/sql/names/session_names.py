@@ -14,32 +14,50 @@ looked at.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenure.base.errors import RetryError, TooComplex, UndefinedTable
-from tenure.catalog.changes.offline_tables import refuse_offline
+from tenure.base.errors import (
+    NotSupported,
+    RetryError,
+    TooComplex,
+    UndefinedColumn,
+    UndefinedDatabase,
+    UndefinedObject,
+    UndefinedTable,
+)
+from tenure.catalog.accounts.privileges import SELECT, UPDATE, USAGE
+from tenure.catalog.changes.offline_tables import refuse_offline, refuse_unwritable
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
+    Contained,
+    Database,
     DescriptorState,
     EnumType,
     NameKey,
+    Schema,
     SchemaEntry,
     Table,
     TypeRef,
     View,
     ViewSource,
+    is_dropped,
+    visible,
 )
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
-from tenure.catalog.name_resolution import InStore, find
+from tenure.catalog.descriptors.role_records import WHOLE_OBJECT
+from tenure.catalog.name_resolution import InStore, find, schemas_of
 from tenure.expr.functions.callback_functions import LIVENESS
 from tenure.expr.tree.build import Typed, call
+from tenure.expr.tree.expressions import Call, Const, sequences
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.relations import NamedColumns, Relation, ViewQuery, missing_type
 from tenure.sql.names import sequence_names
-from tenure.sql.names.past_names import absence
+from tenure.sql.names.column_types import require_types
+from tenure.sql.names.past_names import absence, refuse_temporary
 from tenure.sql.names.sequence_relation import sequence_relation
 from tenure.sql.session.answers import NotShort
 from tenure.sql.session.block import Block
-from tenure.sql.session.closed_tables import await_open
+from tenure.sql.session.closed_tables import await_name, await_open
+from tenure.sql.session.session_rights import StatementNeeds
 from tenure.sql.session.session_state import SessionState
 from tenure.sql.text.parse import one
 
@@ -61,6 +79,9 @@ LIVENESS_SCHEMAS = (["tenure_internal"], ["crdb_internal"])
 NOTHING: sequence_names.SequenceIds = {}
 
 
+DATABASE_PARTS = 3
+"""A name of so many parts names its database."""
+
 INLINE_LEVELS_MAX = 4
 """SELECTs of a statement that is planned on the door's loop: some 0.2 ms each."""
 
@@ -73,8 +94,12 @@ class SessionNames:
         self._session = session
         self._block = block
         self.path = session.path
+        self.needs = StatementNeeds()
+        """The privileges that the statement needs: those who run it ask for them first."""
         self.used: dict[int, AnyDescriptor] = {}
         self.resolved: dict[tuple[str, ...], int | None] = {}
+        self._named: int | None = None
+        """What the last name stood for: its descriptor is looked up next, and not by its id alone."""
 
     # ── the catalog; lookups are recorded ──────────────────────────────────────────────────────
 
@@ -82,21 +107,57 @@ class SessionNames:
         found = self._block.catalog.descriptor(id)
         if found is not None:
             self.used[id] = found
+            if found.closed_by and id == self._named:
+                await_name(self._session, self._block, found)
         return found
 
     def id_at(self, place: NameKey) -> int | None:
-        return self._block.catalog.id_at(place)
+        self._named = self._block.catalog.id_at(place)
+        return self._named
 
     def schema_entry(self, database: int, name: str) -> SchemaEntry | None:
-        return self._block.catalog.schema_entry(database, name)
+        entry = self._block.catalog.schema_entry(database, name)
+        self._named = None if entry is None else entry.id
+        return entry
 
     def object(self, name: Sequence[str]) -> AnyDescriptor | None:
         """The object of a name; None only if the store does not have it either."""
+        if len(name) > 1:
+            self._check_schemas(name[:-1])
         found = find(self, name, self.path)
+        if found is None and len(name) < DATABASE_PARTS:
+            self.require_database()
         if found is None and self._block.past is None and not self._block.draft:
-            self.confirm_absent(lambda known: find(known, name, self.path), ".".join(name))
+            self.confirm_absent(lambda catalog: find(catalog, name, self.path), ".".join(name))
         self.resolved[tuple(name)] = None if found is None else found.id
+        if isinstance(found, Contained) and not self.is_temporary(found):
+            self.needs.add(found.schema, USAGE)
         return found
+
+    def require_database(self) -> None:
+        """Raises UndefinedDatabase (3D000) if the session's database was dropped or converted."""
+        database = self.descriptor(self._session.database)
+        if not isinstance(database, Database) or not is_dropped(database):
+            return
+        schema = self.descriptor(database.converted_to) if database.converted_to else None
+        hint = "Connect to another database."
+        if isinstance(schema, Schema):
+            parent = self.descriptor(schema.database)
+            assert parent is not None, "a schema is in a database"
+            hint = f'It is schema "{schema.name}" of database "{parent.name}" now: connect to that.'
+        raise UndefinedDatabase(f'database "{database.name}" does not exist', hint=hint)
+
+    def _check_schemas(self, qualifier: Sequence[str]) -> None:
+        """Somebody who may not use a schema is not told what is in it."""
+        rights = self._session.rights(self._block)
+        if not rights.is_superuser:
+            for schema in schemas_of(self, qualifier, self.path):
+                if schema.id != self._session.temporary.schema_id:
+                    rights.require(schema, USAGE)
+
+    def is_temporary(self, descriptor: AnyDescriptor) -> bool:
+        """Whether it is the session's own, so that nobody has to be asked."""
+        return getattr(descriptor, "schema", None) == self._session.temporary.schema_id
 
     def confirm_absent(self, look: Callable[[InStore], Any], name: str) -> None:
         """Called before a client is told that an object does not exist: if the store has it, the lease is
@@ -122,10 +183,19 @@ class SessionNames:
         self._session.interrupts.check_time()
 
     def relation(self, name: Sequence[str], position: int = 0) -> Relation:
+        """To be read: needs SELECT."""
+        return self.target(name, position, SELECT)
+
+    def target(self, name: Sequence[str], position: int, privilege: int) -> Relation:
+        """To be written, or read: needs this privilege."""
         virtual = self._session.system_tables.table(name, self.path)
         if virtual is not None:
             return virtual
+        if self._block.past is not None:
+            refuse_temporary(self._block.past, self._session.temporary.current, name, self.path)
         found = self.object(name)
+        if found is not None and not self.is_temporary(found):
+            self.needs.add(found.id, privilege)
         match found:
             case Table():
                 self.require_usable(found)
@@ -139,16 +209,44 @@ class SessionNames:
             raise absence(self._session.services, past, name, self.path, position)
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
 
+    def present(self, id: int, name: str) -> AnyDescriptor | None:
+        """What a view or table uses; None if it was dropped: others do so although temporary ones use it."""
+        found = self.descriptor(id)
+        if found is not None and not is_dropped(found):
+            return found
+        self.confirm_absent(lambda catalog: _if_there(catalog, id), name)
+        return None
+
+    def named(self) -> list[AnyDescriptor]:
+        """The objects that the statement itself names, not those that its views read."""
+        ids = dict.fromkeys(id for id in self.resolved.values() if id is not None)
+        return [found for id in ids if (found := self.descriptor(id)) is not None]
+
+    def require_permanent(self, statement: str) -> None:
+        """Raises NotSupported if a temporary object was looked up: no job of the node could find it."""
+        temporary = self._session.temporary.schema_id
+        for each in self.used.values() if temporary else ():
+            if getattr(each, "schema", 0) == temporary:
+                raise NotSupported(f'{statement} is not supported for temporary table "{each.name}"')
+
     def require_usable(self, table: Table) -> None:
         """Raises WrongState of a table that is offline, RetryError of one that was just being emptied."""
+        if self.is_temporary(table):
+            require_types(table, visible(table.columns), lambda id: self.present(id, table.name))
         self._check_online(table)
         await_open(self._session, self._block, table)
 
     def _check_online(self, table: Table) -> None:
         """Raises WrongState, if the store says so too: a job may have brought the table back just now."""
         if table.state is DescriptorState.OFFLINE and self._block.past is None:
-            self.confirm_absent(lambda known: _is_online(known, table.id) or None, table.name)
+            self.confirm_absent(lambda catalog: _is_online(catalog, table.id) or None, table.name)
         refuse_offline(table)
+
+    def check_writable(self, table: Table) -> None:
+        """The same for a table that is closed for writing."""
+        if table.is_read_only:
+            self.confirm_absent(lambda catalog: _is_writable(catalog, table.id) or None, table.name)
+        refuse_unwritable(table)
 
     def system_table(self, name: Sequence[str], position: int = 0) -> Relation:
         """A system table that a view reads."""
@@ -171,26 +269,64 @@ class SessionNames:
 
     def enum(self, id: int) -> EnumType:
         found = self.descriptor(id)
-        assert isinstance(found, EnumType), f"type {id} is gone although something has it"
+        if not isinstance(found, EnumType):
+            raise UndefinedObject(
+                f"type with OID {id} does not exist"
+            )  # dropped, and a temporary view has it
         return found
 
+    def require(self, id: int, privilege: int, column: int = WHOLE_OBJECT, *, view: int = 0) -> None:
+        if self.needs.include(id, view=view):
+            self.needs.add(id, privilege, view=view, column=column)
+
     def call(
-        self, name: Sequence[str], arguments: Sequence[Typed], known: sequence_names.SequenceIds = NOTHING
+        self,
+        name: Sequence[str],
+        arguments: Sequence[Typed],
+        sequence_ids: sequence_names.SequenceIds = NOTHING,
+        view: int = 0,
     ) -> Typed | None:
         if name[-1] == LIVENESS_NAME and list(name[:-1]) in LIVENESS_SCHEMAS:
             return call(LIVENESS, *arguments)
         if list(name[:-1]) in ([], ["pg_catalog"]):
-            of_sequences = sequence_names.bind(self, name[-1], arguments, known)
+            of_sequences = sequence_names.bind(self, name[-1], arguments, sequence_ids)
             if of_sequences is not None:
+                self._need_sequence(name[-1], of_sequences, view)
                 return of_sequences
         if name[-1] in SESSION_FUNCTIONS and not arguments:
             return call(name[-1])
         return None
 
+    def _need_sequence(self, name: str, call: Typed, view: int) -> None:
+        argument = call.node.arguments[0] if isinstance(call.node, Call) and call.node.arguments else None
+        if (
+            name not in OF_FUNCTIONS
+            or not isinstance(argument, Const)
+            or not isinstance(argument.packed, int)
+        ):
+            return
+        sequence = self.descriptor(argument.packed)
+        if sequence is None or not self.is_temporary(sequence):
+            self.needs.add(argument.packed, OF_FUNCTIONS[name], view=view)
 
-def _is_online(known: InStore, id: int) -> bool:
-    found = known.descriptor(id)
+
+OF_FUNCTIONS = {"nextval": USAGE | UPDATE, "currval": USAGE | SELECT, "setval": UPDATE}
+"""The privileges on a sequence of which one is enough."""
+
+
+def _is_online(catalog: InStore, id: int) -> bool:
+    found = catalog.descriptor(id)
     return found is not None and found.state is DescriptorState.PUBLIC
+
+
+def _if_there(catalog: InStore, id: int) -> AnyDescriptor | None:
+    found = catalog.descriptor(id)
+    return None if found is None or is_dropped(found) else found
+
+
+def _is_writable(catalog: InStore, id: int) -> bool:
+    found = catalog.descriptor(id)
+    return isinstance(found, Table) and not found.is_read_only
 
 
 def view_query(view: View, names: SessionNames, former: ViewSource | None = None) -> ViewQuery:
@@ -203,30 +339,58 @@ def view_query(view: View, names: SessionNames, former: ViewSource | None = None
     return ViewQuery(view.name, parsed.tree, ViewNames(view, names), columns, view.id, len(columns))
 
 
+def require_columns(table: Table, source: ViewSource, read: Sequence[int]) -> None:
+    """Raises UndefinedColumn (42703) if one that a view reads is gone: its query would mean others."""
+    there = {each.id for each in visible(table.columns)}
+    for name, id in source.columns:
+        if id in read and id not in there:
+            raise UndefinedColumn(
+                f'column "{name}" of relation "{table.name}" does not exist',
+                detail="It was dropped, or got another type, after the temporary view was made.",
+                hint="Make the view again.",
+            )
+
+
+def _missing_relation(name: Sequence[str]) -> UndefinedTable:
+    return UndefinedTable(f'relation "{".".join(name)}" does not exist')
+
+
 class ViewNames:
     def __init__(self, view: View, names: SessionNames) -> None:
         self._names = names
+        self._view = view.id
         self._sources = {each.name: each for each in view.sources}
+        self._depends = {each.id: each.columns for each in view.depends}
+        if names.is_temporary(view):
+            names.needs.note_owner(view.id, view.owner)
 
     def relation(self, name: Sequence[str], position: int) -> Relation:
         source = self._sources.get(tuple(name))
         if source is None:
             return self._names.system_table(name, position)
-        found = self._names.descriptor(source.id)
+        found = self._present(source)
+        if found is not None and not self._names.is_temporary(found):
+            self._names.needs.add(source.id, SELECT, view=self._view)
         match found:
             case Table():
                 self._names.require_usable(found)
+                require_columns(found, source, self._depends.get(source.id, ()))
                 return NamedColumns(found, source.columns)
             case View():
                 return view_query(found, self._names, source)
             case SequenceDescriptor():
                 return sequence_relation(found)
-        raise UndefinedTable(f'relation "{".".join(name)}" does not exist')
+        raise _missing_relation(name)
+
+    def _present(self, source: ViewSource) -> AnyDescriptor | None:
+        return self._names.present(source.id, ".".join(source.name))
 
     def type_named(self, name: Sequence[str], modifiers: tuple[int, ...], *, is_array: bool) -> Type:
         source = self._sources.get(tuple(name))
         if source is None:
             return self._names.type_named(name, modifiers, is_array=is_array)
+        if self._present(source) is None:
+            raise missing_type(name)
         return self._names.enum_type(source.id, is_array=is_array)
 
     def check_size(self, levels: int) -> None:
@@ -235,6 +399,14 @@ class ViewNames:
     def enum(self, id: int) -> EnumType:
         return self._names.enum(id)
 
+    def require(self, id: int, privilege: int, column: int = WHOLE_OBJECT) -> None:
+        self._names.require(id, privilege, column, view=self._view)
+
     def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
-        known = {written: each.id for written, each in self._sources.items()}
-        return self._names.call(name, arguments, known)
+        sequence_ids = {written: each.id for written, each in self._sources.items()}
+        result = self._names.call(name, arguments, sequence_ids, self._view)
+        called = set() if result is None else {*sequences(result.node)}
+        for source in self._sources.values():
+            if source.id in called and self._present(source) is None:
+                raise _missing_relation(source.name)
+        return result

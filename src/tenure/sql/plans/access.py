@@ -26,6 +26,26 @@ class Among:
 
 
 @dataclass(frozen=True, slots=True)
+class Lookup:
+    """The part of a system table that is asked for: the rows with these values in one column."""
+
+    column: int
+    """Its position among the source's own columns."""
+    value: Node | Among
+    """Without columns of the table itself; a NULL means: no rows."""
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return _nodes_of(self.value)
+
+
+def _nodes_of(part: Node | Among) -> tuple[Node, ...]:
+    if not isinstance(part, Among):
+        return (part,)
+    return part.items if part.array is None else (part.array,)
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """A way to read a table: along an index, the first columns of its key fixed, the next bounded.
 
@@ -43,10 +63,5 @@ class Access:
     @property
     def nodes(self) -> tuple[Node, ...]:
         """All its expressions."""
-        found: list[Node] = []
-        for part in self.prefix:
-            if isinstance(part, Among):
-                found += part.items if part.array is None else (part.array,)
-            else:
-                found.append(part)
+        found = (node for part in self.prefix for node in _nodes_of(part))
         return (*found, *(bound.value for bound in (self.start, self.end) if bound is not None))

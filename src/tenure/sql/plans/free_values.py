@@ -70,19 +70,19 @@ class FreeValues:
         return whole
 
     def _nested(self, number: int) -> Needs:
-        known = self._of_nested.get(number)
-        if known is None:
+        outer_needs = self._of_nested.get(number)
+        if outer_needs is None:
             inner = self._query.nested[number]
             needs = self._needs(inner.plan)
-            known = needs._replace(givens=needs.givens - frozenset(inner.takes))
-            self._of_nested[number] = known
-        return known
+            outer_needs = needs._replace(givens=needs.givens - frozenset(inner.takes))
+            self._of_nested[number] = outer_needs
+        return outer_needs
 
     def _shared(self, number: int) -> Needs:
-        known = self._of_shared.get(number)
-        if known is None:
-            known = self._of_shared[number] = self._needs(self._query.shared[number])
-        return known
+        needs = self._of_shared.get(number)
+        if needs is None:
+            needs = self._of_shared[number] = self._needs(self._query.shared[number])
+        return needs
 
 
 def nested_in(plan: Plan) -> Iterator[int]:
@@ -95,11 +95,11 @@ def nested_in(plan: Plan) -> Iterator[int]:
     )
 
 
-def _together(parts: Iterable[Needs]) -> Needs:
-    parts = [each for each in parts if each != NOTHING]
-    if len(parts) < 2:
-        return parts[0] if parts else NOTHING
+def _together(all_needs: Iterable[Needs]) -> Needs:
+    all_needs = [each for each in all_needs if each != NOTHING]
+    if len(all_needs) < 2:
+        return all_needs[0] if all_needs else NOTHING
     return Needs(
-        frozenset().union(*(each.givens for each in parts)),
-        frozenset().union(*(each.workings for each in parts)),
+        frozenset().union(*(each.givens for each in all_needs)),
+        frozenset().union(*(each.workings for each in all_needs)),
     )

@@ -1,6 +1,7 @@
 """Whether one condition implies another, by simple rules.
 
     b >= 1 AND c = 'x'      implies     b > 0, b IS NOT NULL
+    b IN (1, 2)             implies     b > 0, b IN (1, 2, 3)
     b > 0 OR b IS NULL      does not    b > 0
 
 Each conjunct of the implied condition occurs in the other one, or is weaker than a comparison there of the
@@ -15,11 +16,15 @@ from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.type_names import EnumLookup, type_of
 from tenure.sql.plans.trees import Comparison, compares_as_is, comparison, conjuncts
 
+_LIST_ITEMS_MAX = 100
+"""As in PostgreSQL: two lists cost the product of their lengths, so longer ones are taken as written."""
+
 
 def implies(condition: Node | None, wanted: Node, enum: EnumLookup | None = None) -> bool:
     """Whether every row for which the condition is true is one for which `wanted` is."""
-    premises = [_equality(each) for each in conjuncts(condition)]
-    return all(any(_follows(part, premise, enum) for premise in premises) for part in conjuncts(wanted))
+    premises = [_spelled_out(each) for each in conjuncts(condition)]
+    parts = [_spelled_out(each) for each in conjuncts(wanted)]
+    return all(any(_follows(part, premise, enum) for premise in premises) for part in parts)
 
 
 def _follows(wanted: Node, premise: Node, enum: EnumLookup | None) -> bool:
@@ -38,11 +43,12 @@ def _follows(wanted: Node, premise: Node, enum: EnumLookup | None) -> bool:
     return implied is not None and implied.left == stronger.left and _is_weaker(implied, stronger, enum)
 
 
-def _equality(tree: Node) -> Node:
-    """x IN (a) is x = a."""
-    if isinstance(tree, InList) and len(tree.items) == 1 and not tree.is_negated:
-        return Call(tree.equality, (tree.operand, tree.items[0]))
-    return tree
+def _spelled_out(tree: Node) -> Node:
+    """x IN (a, b) is x = a OR x = b."""
+    if not isinstance(tree, InList) or tree.is_negated or len(tree.items) > _LIST_ITEMS_MAX:
+        return tree
+    equalities = tuple(Call(tree.equality, (tree.operand, item)) for item in tree.items)
+    return equalities[0] if len(equalities) == 1 else Or(equalities)
 
 
 def _with_constant(tree: Node) -> Comparison | None:

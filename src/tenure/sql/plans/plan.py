@@ -30,6 +30,7 @@ from tenure.expr.tree.expressions import Node
 from tenure.expr.types.datatype import Type
 from tenure.sql.plans.access import Access as Access
 from tenure.sql.plans.access import Among as Among
+from tenure.sql.plans.access import Lookup as Lookup
 from tenure.sql.plans.access import SpanEnd as SpanEnd
 from tenure.sql.plans.frames import DEFAULT_FRAME
 from tenure.sql.plans.frames import Frame as Frame
@@ -72,6 +73,12 @@ class Virtual:
     source: str
     columns: tuple[int, ...]
     """Positions among the source's own columns."""
+    keys: tuple[int, ...] = ()
+    """The columns, among the source's own, by which it finds rows without making all; the best first."""
+    condition: Node | None = None
+    """Over its own outputs."""
+    lookup: Lookup | None = None
+    """None: all rows. What it fixes still stands in `condition`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,17 +424,17 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
             return (plan.input,)
 
 
-def with_inputs(plan: Plan, given: Sequence[Plan]) -> Plan:
+def with_inputs(plan: Plan, inputs: Sequence[Plan]) -> Plan:
     """The same node over other inputs with the same outputs."""
     match plan:
         case Join() | SetOperation():
-            return replace(plan, left=given[0], right=given[1])
+            return replace(plan, left=inputs[0], right=inputs[1])
         case Recursive():
-            return replace(plan, start=given[0], step=given[1])
+            return replace(plan, start=inputs[0], step=inputs[1])
         case Scan() | Virtual() | Values() | FunctionScan() | Shared() | Working():
             return plan
         case _:
-            return replace(plan, input=given[0])
+            return replace(plan, input=inputs[0])
 
 
 def walk(plan: Plan) -> Iterator[Plan]:
@@ -439,7 +446,7 @@ def walk(plan: Plan) -> Iterator[Plan]:
 def expressions(plan: Plan) -> tuple[Node, ...]:
     """The expressions of a node itself, not of its inputs."""
     match plan:
-        case Scan() | Filter() | Join():
+        case Scan() | Virtual() | Filter() | Join():
             return () if plan.condition is None else (plan.condition,)
         case Values():
             return tuple(node for row in plan.rows for node in row)
@@ -463,7 +470,9 @@ def expressions(plan: Plan) -> tuple[Node, ...]:
 
 
 def access_nodes(plan: Plan) -> tuple[Node, ...]:
-    """The expressions that say which part of an index a Scan reads."""
+    """The expressions that say which part of an index a Scan reads, or of a system table."""
+    if isinstance(plan, Virtual):
+        return () if plan.lookup is None else plan.lookup.nodes
     return plan.access.nodes if isinstance(plan, Scan) and plan.access is not None else ()
 
 

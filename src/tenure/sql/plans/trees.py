@@ -37,16 +37,16 @@ def conjuncts(tree: Node | None) -> list[Node]:
     if tree is None:
         return []
     if isinstance(tree, And):
-        parts = [each for operand in tree.operands for each in conjuncts(operand)]
-        false: list[Node] = [each for each in parts if isinstance(each, Const) and each.packed is False]
-        return false[:1] or parts
+        conditions = [each for operand in tree.operands for each in conjuncts(operand)]
+        false: list[Node] = [each for each in conditions if isinstance(each, Const) and each.packed is False]
+        return false[:1] or conditions
     return [tree]
 
 
-def conjoined(parts: Sequence[Node]) -> Node | None:
-    if len(parts) < 2:
-        return parts[0] if parts else None
-    return And(tuple(parts))
+def conjoined(conditions: Sequence[Node]) -> Node | None:
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    return And(tuple(conditions))
 
 
 def moved(tree: Node, places: Mapping[int, int]) -> Node:

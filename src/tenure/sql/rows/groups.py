@@ -209,7 +209,7 @@ class AggregateRows(RowNode):
         self, run: QueryRun, grouped: tuple[int, ...], table: dict[Any, Any], calls: Sequence[Any]
     ) -> Rows:
         finishes = [finish for _, _, finish in calls]
-        groupings = tuple(_grouping(asked, grouped) for asked in self.plan.groupings)
+        groupings = tuple(_grouping(places, grouped) for places in self.plan.groupings)
         context, make, kept = run.context, self._values, set(grouped)
         is_whole = len(kept) == len(self.plan.keys)
         nothing = (None,) * len(self.plan.keys)
@@ -229,10 +229,10 @@ def _set_key(
     return key_of([plan.keys[place] for place in grouped], types, compiler)
 
 
-def _grouping(asked: tuple[int, ...], grouped: tuple[int, ...]) -> int:
+def _grouping(places: tuple[int, ...], grouped: tuple[int, ...]) -> int:
     """GROUPING(a, b): a bit for each, 1 if it is not among the set's keys; the first is the highest."""
     number = 0
-    for place in asked:
+    for place in places:
         number = number * 2 + (place not in grouped)
     return number
 
@@ -292,12 +292,12 @@ class SetOperationRows(RowNode):
             for batch in batches(run, self._right.start(run)):
                 counts.update(map(key_of_row, batch))
                 holding.hold(batch)
-            given: set[Any] = set()
+            emitted_rows: set[Any] = set()
             for row in self._left.start(run):
                 key = key_of_row(row)
                 if not is_all:
-                    if (key in counts) is is_intersection and key not in given:
-                        given.add(key)
+                    if (key in counts) is is_intersection and key not in emitted_rows:
+                        emitted_rows.add(key)
                         holding.add(row)
                         yield row
                     continue

@@ -37,15 +37,15 @@ class JoinRows(RowNode):
         self.plan: Join = plan
         self._left, self._right = compiler.node(plan.left), compiler.node(plan.right)
         left, right = types_of(plan.left.outputs), types_of(plan.right.outputs)
-        parts = conjuncts(plan.condition)
-        equal = [None if plan.lateral else equated(part, len(left)) for part in parts]
+        conditions = conjuncts(plan.condition)
+        equal = [None if plan.lateral else equated(part, len(left)) for part in conditions]
         pairs = [pair for pair in equal if pair is not None]
         self._left_key, self._right_key = None, None
         if pairs:
             self._left_key = key_of([pair[0] for pair in pairs], left, compiler)
             self._right_key = key_of([pair[1] for pair in pairs], right, compiler)
         self._has_many_keys = len(pairs) > 1
-        rest = conjoined([part for part, pair in zip(parts, equal, strict=True) if pair is None])
+        rest = conjoined([part for part, pair in zip(conditions, equal, strict=True) if pair is None])
         both = types_of((*plan.left.outputs, *plan.right.outputs))
         self._condition = None if rest is None else compiler.evaluate(rest, both)
         self._no_left, self._no_right = (None,) * len(left), (None,) * len(right)
@@ -61,7 +61,7 @@ class JoinRows(RowNode):
 
         def candidates(row: Tuple) -> Rows:
             for number, position in lateral:
-                run.given[number] = row[position]
+                run.context_values[number] = row[position]
             return right.start(run)
 
         return candidates

@@ -45,7 +45,7 @@ class CompiledSubquery:
         """The function for the run's Context: called with the operands, if any, then the outer values."""
         if self._free or self._workings:
             run = replace(run, instead=None)
-        subquery, node, free, given = self._subquery, self._node, self._free, run.given
+        subquery, node, free, context_values = self._subquery, self._node, self._free, run.context_values
         workings, rounds = self._workings, run.rounds
         operands = len(subquery.functions)
         answers: dict[Any, Any] = {}
@@ -53,8 +53,8 @@ class CompiledSubquery:
 
         def ask(context: object, *values: Any) -> Any:
             for number, value in zip(subquery.takes, values[operands:], strict=True):
-                given[number] = value
-            key = exactly([given[number] for number in free]) if free else ()
+                context_values[number] = value
+            key = exactly([context_values[number] for number in free]) if free else ()
             if workings:
                 key = (*key, *[rounds[number] for number in workings])
             if key in answers:
@@ -145,7 +145,7 @@ class SharedRows(RowNode):
         self._workings = sorted(compiler.free.workings(self._of))
 
     def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
-        key = (self.plan.number, *exactly([run.given[number] for number in self._free]))
+        key = (self.plan.number, *exactly([run.context_values[number] for number in self._free]))
         rounds = tuple(run.rounds[number] for number in self._workings)
         kept = run.shared.get(key)
         if kept is None or kept.rounds != rounds:

@@ -91,9 +91,9 @@ def _negated(answer: Answer) -> Answer:
 # ── equality ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _in_set(known: set[Any], comparable: Callable[[Any], Any] | None) -> Answer:
-    otherwise = None if None in known else False
-    is_empty = not known
+def _in_set(members: set[Any], comparable: Callable[[Any], Any] | None) -> Answer:
+    otherwise = None if None in members else False
+    is_empty = not members
 
     def is_in(operand: Any) -> Truth:
         if is_empty:
@@ -101,7 +101,7 @@ def _in_set(known: set[Any], comparable: Callable[[Any], Any] | None) -> Answer:
         if operand is None:
             return None
         value = operand if comparable is None else comparable(operand)
-        return True if value in known else otherwise
+        return True if value in members else otherwise
 
     return is_in
 
@@ -131,11 +131,11 @@ class _AnyEqual:
         return truth
 
     def _set(self, places: Places, shared: Places) -> set[Tuple]:
-        known = self._sets.get((places, shared))
-        if known is None:
+        members = self._sets.get((places, shared))
+        if members is None:
             rows = self._rows[places]
-            known = self._sets[places, shared] = {tuple([row[each] for each in shared]) for row in rows}
-        return known
+            members = self._sets[places, shared] = {tuple([row[each] for each in shared]) for row in rows}
+        return members
 
 
 def _places(row: Tuple) -> Places:
@@ -199,11 +199,11 @@ class _AnyBeyond:
         return length < len(operand) and operand[:length] in self._beginning(length)
 
     def _beginning(self, length: int) -> set[Tuple]:
-        known = self._beginnings.get(length)
-        if known is None:
-            known = {row[:length] for row, its in self._rows if its >= length}
-            self._beginnings[length] = known
-        return known
+        beginnings = self._beginnings.get(length)
+        if beginnings is None:
+            beginnings = {row[:length] for row, its in self._rows if its >= length}
+            self._beginnings[length] = beginnings
+        return beginnings
 
 
 def _length(row: Tuple) -> int:

@@ -68,7 +68,7 @@ class _State:
 class RepeatedScan:
     def __init__(self, ties: Sequence[tuple[int, int]], types: Mapping[int, Type]) -> None:
         self._columns = [column for column, _ in ties]
-        self._givens = [given for _, given in ties]
+        self._givens = [number for _, number in ties]
         self._comparables = [comparable_of(types[column]) or _same for column in self._columns]
 
     def rows(self, run: QueryRun, read: Callable[[], Rows]) -> Iterable[Tuple]:
@@ -78,7 +78,7 @@ class RepeatedScan:
             self._hold(run, state, read())
         if state.table is None:
             return _noting_end(read(), state)
-        return state.table.get(self._key([run.given[number] for number in self._givens]), ())
+        return state.table.get(self._key([run.context_values[number] for number in self._givens]), ())
 
     def _hold(self, run: QueryRun, state: _State, rows: Rows) -> None:
         holding = Holding(run.memory, "a table that is read again and again")

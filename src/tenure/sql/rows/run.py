@@ -6,7 +6,7 @@ neither read nor computed.
 
     rows(run, wanted)       `wanted`: how many rows the caller takes at most, if that is known
 
-`given` is one list for the whole run: a lateral join or a subquery puts its outer values in, under
+`context_values` is one list for the whole run: a lateral join or a subquery puts its outer values in, under
 numbers that are its own, before it starts what uses them. No node runs inside itself, so none is
 disturbed.
 
@@ -15,7 +15,7 @@ Walk: `sql.rows.runner` makes the nodes and starts them; the session fills in a 
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
@@ -48,8 +48,9 @@ class QueryRun:
     source: Source
     """The source that tables are read from."""
     layouts: Callable[[Table], Layout]
-    virtual: Callable[[str], Iterable[Tuple]]
-    """The rows of a system table by its key."""
+    virtual: "Callable[[str, tuple[int, Sequence[Any]] | None], Iterable[Tuple]]"
+    """The rows of a system table by its key; of a lookup, all that have one of the values in the column, and
+    possibly others."""
     check: Callable[[], None]
     """Raises if the run was canceled or takes too long."""
     memory: Account
@@ -64,8 +65,8 @@ class QueryRun:
     """Sees the rows of each node pass: EXPLAIN ANALYZE."""
     query: Query | None = None
     """The query: set when the run starts."""
-    given: list[Any] = field(default_factory=list)
-    """The same list as the context's `given`: filled when the run starts."""
+    context_values: list[Any] = field(default_factory=list)
+    """The same list as the context's `context_values`: filled when the run starts."""
     shared: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """The rows of WITH queries that have been read."""
     working: dict[int, list[Tuple]] = field(default_factory=dict)

@@ -73,18 +73,25 @@ class CompiledQuery:
         self._nested = [CompiledSubquery(each, query, compiler) for each in query.nested]
 
     def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
-        """The run's context has the statement's parameters as its `given`."""
+        """The run's context has the statement's parameters as its `context_values`."""
         query = self.query
         for fold in self._constants:
             fold(run.context)
         run.memory.settle()  # the intermediate values of folding are gone
-        given = list(run.context.given)
-        assert len(given) >= len(query.parameters), "a value for each parameter"
-        given += [None] * (query.givens - len(given))
+        context_values = list(run.context.context_values)
+        assert len(context_values) >= len(query.parameters), "a value for each parameter"
+        context_values += [None] * (query.givens - len(context_values))
         nested: list[Any] = []
-        context = replace(run.context, given=given, nested=nested)
+        context = replace(run.context, context_values=context_values, nested=nested)
         run = replace(
-            run, query=query, context=context, given=given, shared={}, working={}, rounds=Counter(), scans={}
+            run,
+            query=query,
+            context=context,
+            context_values=context_values,
+            shared={},
+            working={},
+            rounds=Counter(),
+            scans={},
         )
         nested += [each.bound_to(run) for each in self._nested]
         rows = self._node.start(run, wanted)

@@ -72,7 +72,7 @@ class ScanRows(RowNode):
         prefixes = access.prefixes(run)
         if len(prefixes) > 1:
             # In the order of the index, and each only once.
-            prefixes = [known[1] for known in sorted({keyed.prefix(each): each for each in prefixes}.items())]
+            prefixes = [entry[1] for entry in sorted({keyed.prefix(each): each for each in prefixes}.items())]
         if is_reverse:
             prefixes.reverse()
         if access.is_point:
@@ -208,9 +208,24 @@ def _bound_value(bound: tuple[Evaluate, bool] | None, run: QueryRun) -> ScanBoun
 class VirtualRows(RowNode):
     def __init__(self, plan: Virtual, compiler: Compiler) -> None:
         self.plan: Virtual = plan
+        types = types_of(plan.outputs)
+        self._condition = None if plan.condition is None else compiler.evaluate(plan.condition, types)
+        self._sought = None if plan.lookup is None else _choice(plan.lookup.value, compiler)
 
     def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
-        rows, columns = run.virtual(self.plan.source), self.plan.columns
+        rows, condition, context = self._picked(self._made(run)), self._condition, run.context
+        if condition is None:
+            return rows
+        return (row for row in rows if condition(row, context) is True)
+
+    def _made(self, run: QueryRun) -> Iterable[Tuple]:
+        lookup = self.plan.lookup
+        if lookup is None or self._sought is None:
+            return run.virtual(self.plan.source, None)
+        return run.virtual(self.plan.source, (lookup.column, self._sought.values(run)))
+
+    def _picked(self, rows: Iterable[Tuple]) -> Rows:
+        columns = self.plan.columns
         if len(columns) > 1:
             return map(itemgetter(*columns), rows)
         return (tuple([row[column] for column in columns]) for row in rows)

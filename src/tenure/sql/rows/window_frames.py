@@ -173,9 +173,9 @@ class _Range:
             if value is not None and self._is_negative(value):
                 raise BadFrameOffset("invalid preceding or following size in window function")
         values = [self._evaluate(row, run.context) for row in part]
-        known = [place for place, value in enumerate(values) if value is not None]
-        lo, hi = (known[0], known[-1] + 1) if known else (0, 0)
-        keys = [self._comparable(values[place]) for place in known]
+        places = [place for place, value in enumerate(values) if value is not None]
+        lo, hi = (places[0], places[-1] + 1) if places else (0, 0)
+        keys = [self._comparable(values[place]) for place in places]
         starts, ends = [], []
         for place, value in enumerate(values):
             near = lo if frame.start is not FrameEdge.UNBOUNDED_PRECEDING else 0

@@ -160,9 +160,9 @@ class _Call:
         start, step, finish = aggregate.steps(self._types, run.context)
         grows_with_frame = collects(aggregate)
         results: list[Any] = []
-        state, done, known = start(), 0, None
+        state, done, last_frame = start(), 0, None
         for frame in frames:
-            if known is None or frame != known:
+            if last_frame is None or frame != last_frame:
                 grows = isinstance(frame, range) and frame.start == 0 and frame.stop >= done
                 if not grows:
                     state, done = start(), 0
@@ -172,7 +172,7 @@ class _Call:
                         state = step(state, *arguments[place])
                 # Only a frame that begins with the partition can be extended.
                 done = len(frame) if isinstance(frame, range) and frame.start == 0 else BEYOND
-                known, value = frame, finish(state)
+                last_frame, value = frame, finish(state)
                 if grows_with_frame:
                     holding.add_bytes(size_of(value))
             results.append(value)

@@ -14,11 +14,13 @@ decided by the rows that it saw.
 Walk: `sql.clients.session` opens and ends blocks; statements read through `source` and write through `txn`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from tenure.base.errors import (
     ActiveTransaction,
+    OutcomeUnknown,
     ReadOnlyTransaction,
     RetryError,
     TenureError,
@@ -28,15 +30,18 @@ from tenure.base.retries import Pauses, Retries
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
 from tenure.catalog.descriptors.drafts import Draft
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse, check_below
 from tenure.catalog.leases.historical import HistoricalUse
 from tenure.kv.buffer import BufferMark as Mark
+from tenure.kv.protected_reads import ProtectedRead
 from tenure.kv.reads import NOTHING_READ, Reads
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.kv.view import ReadView
 from tenure.schema_change.changer import Requester
+from tenure.sql.session.new_sequences import NewSequences
 from tenure.sql.session.services import Services
+from tenure.sql.session.temporary_tables import TemporaryTables
 from tenure.sql.session.variables import NOTHING_SET, VariableState
 from tenure.table.rows import Layout
 
@@ -66,8 +71,10 @@ LEASE_ATTEMPTS, LEASE_PAUSES = 100, Pauses(0.1, 0.1, spread=0.0)
 
 class Block:
     __slots__ = (
+        "_new_sequences",
         "_services",
         "_statement",
+        "_temporary",
         "_use",
         "as_of",
         "began",
@@ -77,6 +84,7 @@ class Block:
         "is_explicit",
         "is_failed",
         "is_read_only",
+        "is_single",
         "now_micros",
         "on_end",
         "past",
@@ -87,16 +95,26 @@ class Block:
     )
 
     def __init__(
-        self, services: Services, *, is_explicit: bool = False, variables: VariableState = NOTHING_SET
+        self,
+        services: Services,
+        *,
+        is_explicit: bool = False,
+        variables: VariableState = NOTHING_SET,
+        temporary: TemporaryTables | None = None,
     ) -> None:
+        """`temporary`: the session's temporary tables, which its transactions use and change."""
         self._services = services
-        self._use: Use | None = None
+        self._temporary = temporary
+        self._use: CatalogUse | None = None
+        self._new_sequences: NewSequences | None = None
         self._statement = ""
         self.past: HistoricalUse | None = None
         self.as_of: Timestamp | None = None
         self.is_explicit = is_explicit
         self.is_failed = False
         self.is_read_only = False
+        self.is_single = False
+        """Whether it is for one statement alone."""
         self.pause: Callable[[float], None] | None = None
         """How it waits for a lease; None: its statement runs again from the start."""
         self.fence: Callable[[Transaction | None], None] | None = None
@@ -119,14 +137,14 @@ class Block:
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def use(self) -> Use:
+    def use(self) -> CatalogUse:
         """The use of the leased catalog; made when it is first asked for."""
         if self._use is None:
             assert self.past is None, "a block that reads the past has no lease"
             self._use = self._bound()
         return self._use
 
-    def _bound(self) -> Use:
+    def _bound(self) -> CatalogUse:
         """A node without a lease gets one soon: nothing was read yet, so it can be waited for."""
         services, retries = self._services, None
         while True:
@@ -139,16 +157,19 @@ class Block:
                 retries.failed(error)
             retries.pause()
 
-    def _fenced(self, use: Use) -> Use:
+    def _fenced(self, use: CatalogUse) -> CatalogUse:
         """The node may have another session than when its SQL session got what it holds."""
         use.on_commit = self.fence
-        use.txn.account_to(self.charge)
-        if self.fence is not None:
-            try:
+        use.reads_only = self.is_read_only
+        use.txn.buffer.account_to(self.charge)
+        try:
+            if self._temporary is not None:
+                self._temporary.attach(use)
+            if self.fence is not None:
                 self.fence(None)
-            except BaseException:
-                use.close()
-                raise
+        except BaseException:
+            use.close()
+            raise
         return use
 
     def begin_statement(self, text: str) -> None:
@@ -162,12 +183,12 @@ class Block:
         return self._use is not None or self.past is not None
 
     @property
-    def begun(self) -> Use | None:
+    def begun(self) -> CatalogUse | None:
         """The use of the catalog, if it has begun; asking does not begin it."""
         return self._use
 
     @property
-    def catalog(self) -> Use | HistoricalUse:
+    def catalog(self) -> CatalogUse | HistoricalUse:
         return self.use if self.past is None else self.past
 
     @property
@@ -182,14 +203,26 @@ class Block:
     def read_at(self) -> Timestamp:
         return self.use.txn.read_at if self.past is None else self.past.snapshot.at
 
-    def read_as_of(self, at: Timestamp) -> None:
-        """Makes all reads be as of a fixed time; allowed only before the first statement."""
+    def note_query(self) -> None:
+        """Its only statement writes nothing: an old version of what it reads is enough to go on."""
+        if self.is_single and self.past is None:
+            self.use.reads_only = True
+
+    def read_as_of(self, at: Timestamp, protected: Iterable[ProtectedRead] = ()) -> None:
+        """Makes all reads be as of a fixed time; allowed only before the first statement.
+
+        Below the threshold it reads in the name of protections of that time.
+        """
         if self.past is not None and self.past.snapshot.at == at:
             return
         if self.has_begun:
             raise ActiveTransaction("AS OF SYSTEM TIME must be set before any query of the transaction")
         snapshot = self._services.store.snapshot(at)
+        for each in protected:
+            snapshot.allow(each)
         self.past = HistoricalUse(self._services.catalog, self._services.leases.newest, snapshot)
+        self._services.open_reads.add(self.past)
+        self.on_end.append(partial(self._services.open_reads.remove, self.past))
         self.as_of = at
         self.is_read_only = True
 
@@ -203,6 +236,7 @@ class Block:
             yield from self._services.catalog.list(self.source)
         else:
             yield from lease.version.descriptors()
+            yield from () if self.use.temporary is None else self.use.temporary.by_id.values()
 
     def enum(self, id: int) -> EnumType:
         found = self.catalog.descriptor(id)
@@ -227,6 +261,13 @@ class Block:
     def draft(self) -> Draft:
         return self.use.draft
 
+    @property
+    def new_sequences(self) -> NewSequences:
+        """Those that it creates and has drawn values of."""
+        if self._new_sequences is None:
+            self._new_sequences = NewSequences(self._services.store, self._services.temporary_rows)
+        return self._new_sequences
+
     # ── savepoints ─────────────────────────────────────────────────────────────────────────────
 
     def mark(self) -> BlockMark:
@@ -234,7 +275,7 @@ class Block:
         if self._use is None:
             return BlockMark(None, Draft(), NOTHING_READ)
         txn = self._use.txn
-        return BlockMark(txn.mark(), self._use.draft.copy(), txn.mark_reads())
+        return BlockMark(txn.mark(), self._use.draft.copy(), txn.proof.mark())
 
     def back(self, place: BlockMark) -> None:
         """Undoes what was written and declared since; the place can be gone back to again.
@@ -254,7 +295,7 @@ class Block:
             self._use = None
             return
         self.back(place)
-        self._use.txn.forget_reads(place.reads)
+        self._use.txn.proof.forget(place.reads)
         self.forget(place)
 
     def forget(self, place: BlockMark) -> None:
@@ -295,22 +336,46 @@ class Block:
 
     @property
     def can_submit(self) -> bool:
-        return self._use is not None and not self._use.draft
+        use = self._use
+        return use is not None and not use.draft and (use.temporary is None or not use.temporary.on_commit)
 
-    def commit(self, asked: Requester) -> None:
+    def commit(self, requester: Requester) -> None:
         """Blocks until it is decided, and where it changes the schema, until all of it is public."""
         try:
             if self._use is None:
                 return
-            if not self.has_writes and self._use.txn.has_one_time:
-                self._use.check_frontier()
-                if self.fence is not None:
-                    self.fence(None)
+            if self._temporary is not None and not self.is_read_only:
+                self._temporary.end_transaction(self._use)
+            if self._new_sequences is not None:
+                self._new_sequences.keep(self._use)
+            if not self.has_writes and self._use.txn.proof.has_one_time:
+                self._finish_reading(self._use)
                 return
             self._come_up_to_date()
-            self._services.changer.commit(self._use, asked=asked)
+            self._commit(self._use, requester)
         finally:
             self.close()
+
+    def _finish_reading(self, use: CatalogUse) -> None:
+        use.check_frontier()
+        if use.temporary is not None:
+            # Below the frontier the node session is not deleted, so nobody has removed its temporary rows.
+            check_below(use.frontier_at, self._services.store.engine.clock_at())
+        if self.fence is not None:
+            self.fence(None)
+
+    def _commit(self, use: CatalogUse, requester: Requester) -> None:
+        temporary = self._temporary
+        try:
+            self._services.changer.commit(use, requester=requester)
+        except OutcomeUnknown:
+            if self._new_sequences is not None:
+                self._new_sequences.leave()
+            if temporary is not None:
+                temporary.lose()
+            raise
+        if temporary is not None:
+            temporary.keep(use)
 
     def submit(self, on_done: Callable[[], None]) -> None:
         """Hands the commit over and returns; `finish` tells, after `on_done`, how it went."""
@@ -323,7 +388,7 @@ class Block:
 
     def _come_up_to_date(self) -> None:
         """Reads the rows that the block relies on as late as possible: few of them change after that."""
-        if self.is_explicit and self.use.txn.counts_on_rows:
+        if self.is_explicit and self.use.txn.proof.counts_on_rows:
             self.use.refresh()
 
     def finish(self) -> None:
@@ -336,11 +401,13 @@ class Block:
         """Drops uncommitted changes and releases everything it holds; a second call has no effect."""
         if self._use is not None:
             self._drop_use(self._use)
+        if self._new_sequences is not None:
+            self._new_sequences.settle()
         ended, self.on_end = self.on_end, []
         for each in ended:
             each()
 
-    def _drop_use(self, use: Use) -> None:
+    def _drop_use(self, use: CatalogUse) -> None:
         use.close()
         if self.charge is not None:
             self.charge(0)

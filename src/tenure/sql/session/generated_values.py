@@ -53,9 +53,13 @@ class GeneratedValues:
             raise UndefinedTable(f"could not open relation with OID {id}")
         return found
 
-    def _may_write(self, function: str) -> None:
-        assert self._block is not None
-        self._block.require_writable(f"{function}()")
+    def _may_write(self, function: str, id: int) -> None:
+        block = self._block
+        assert block is not None
+        block.require_writable(f"{function}()")
+        if block.draft and block.new_sequences.is_unknown(block.use, id):
+            self._may_wait()
+            block.new_sequences.note(block.use, id)
 
     def _may_wait(self) -> None:
         """Called before the store is written: raises on the door's loop."""

@@ -5,7 +5,8 @@
     idle_in_transaction_session_timeout, of the session, else the cluster's with sql. before its name: the
     door ends the session                                                             25P03
 
-Long computations call `check` now and then; waits go through `sleep` and `pause`.
+Long computations call `check` now and then; waits go through `sleep` and `pause`. A statement that a job runs
+also stops with the job: `watch` is given the job's check.
 
 Walk: `sql.clients.session` calls `start` with each statement; executors call `check`; the door calls
 `cancel`.
@@ -13,6 +14,7 @@ Walk: `sql.clients.session` calls `start` with each statement; executors call `c
 
 from tenure.base.env import Env
 from tenure.base.errors import QueryCanceled, StatementTimeout, TransactionTimeout
+from tenure.base.interruptible import LOOK_SECONDS, Check, unchecked
 from tenure.base.settings import IDLE_IN_TRANSACTION_TIMEOUT, STATEMENT_TIMEOUT, Setting
 from tenure.cluster.settings import ClusterSettings
 from tenure.sql.session.activity import Activity
@@ -32,6 +34,11 @@ class Interrupts:
         self._canceled = self._env.event()
         self._ends_at: float | None = None
         self._received_at: float | None = None
+        self._watched: Check = unchecked
+
+    def watch(self, check: Check) -> None:
+        """From now on this is asked, too; a sleep asks it every `LOOK_SECONDS`."""
+        self._watched = check
 
     def received(self, at: float | None) -> None:
         """When the next statement was received: the time it waits for a thread counts for its limit."""
@@ -96,6 +103,7 @@ class Interrupts:
 
     def check_time(self) -> None:
         """Raises if it was canceled, or its time is up."""
+        self._watched()
         if self._canceled.is_set():
             raise QueryCanceled("canceling statement due to user request")
         if self._ends_at is not None and self._env.monotonic() > self._ends_at:
@@ -115,6 +123,8 @@ class Interrupts:
         while (left := until - self._env.monotonic()) > 0:
             if self._ends_at is not None:
                 left = min(left, max(0.0, self._ends_at - self._env.monotonic()) + LATE_SECONDS)
+            if self._watched is not unchecked:
+                left = min(left, LOOK_SECONDS)
             with self._env.waiting():
                 self._canceled.wait(left)
             self.check()

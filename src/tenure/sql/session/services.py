@@ -15,7 +15,9 @@ from tenure.base.node_memory import NodeMemory
 from tenure.bulk.lakes import Lake
 from tenure.catalog.accounts.users import Users
 from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.leases.crossed_waits import CrossedWaits
 from tenure.catalog.leases.lease_scheme import LeaseScheme
+from tenure.changefeed.job import FeedServices
 from tenure.cluster.jobs.job_table import Jobs
 from tenure.cluster.locks.advisory_locks import AdvisoryLocks
 from tenure.cluster.locks.row_locks import RowLocks
@@ -23,12 +25,17 @@ from tenure.cluster.sessions.session_records import SessionId
 from tenure.cluster.settings import ClusterSettings
 from tenure.expr.types.datatype import Datum, Type
 from tenure.kv.store import Store
+from tenure.retention.snapshots import NamedSnapshots
+from tenure.retention.sweeping.services import SweepServices
 from tenure.schema_change.changer import SchemaChanger
 from tenure.sql.duck.offload import Duck
+from tenure.sql.session.map_turns import MapTurns
+from tenure.sql.session.open_reads import OpenReads
 from tenure.storage.locations import Locations
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
 from tenure.table.sequences import Sequences
+from tenure.table.temporary_rows import TemporaryRows
 
 
 class Codecs(Protocol):
@@ -57,6 +64,10 @@ class BulkServices:
     """Where bulk work puts rows; None without `--lake`."""
     locations: Locations | None = None
     """The files that statements may name."""
+    feeds: FeedServices | None = None
+    """What changefeeds read from, and where their files go."""
+    sweeps: SweepServices | None = None
+    """What RUN GC NOW works on."""
     spark_trouble: Callable[[], str] = lambda: ""
     """Why this node cannot start a process with Spark; empty if it can, or does not try."""
 
@@ -75,12 +86,17 @@ class Services:
     locks: RowLocks
     advisory: AdvisoryLocks
     sequences: Sequences
+    temporary_rows: TemporaryRows
     next_owner: Callable[[], int]
     """Gives each owner of locks a number of its own on this node."""
     memory: NodeMemory
     """The accounts of what users, sessions and statements hold."""
     codecs: Codecs
     bulk: BulkServices
+    open_reads: OpenReads
+    snapshots: NamedSnapshots
+    map_turns: MapTurns
+    crossed_waits: CrossedWaits
     is_alive: Callable[[SessionId], bool]
     """Whether a node's session is there, from the store."""
     started_micros: int = 0

@@ -46,12 +46,14 @@ class SessionLocks:
         """The same, about to lock something that is released when the transaction ends."""
         if not block.has_locks:
             block.has_locks = True
-            block.on_end.append(self._end_transaction)
+            block.on_end.append(self.end_transaction)
         return self.owner()
 
-    def _end_transaction(self) -> None:
-        self._services.locks.release(self.owner())
-        self._services.advisory.end_transaction(self.owner())
+    def end_transaction(self) -> None:
+        """Releases what was locked for the transaction; a second call does nothing."""
+        if self._owner is not None:
+            self._services.locks.release(self._owner)
+            self._services.advisory.end_transaction(self._owner)
 
     def is_holding(self) -> bool:
         """Whether others may wait for this session, though it is in no transaction."""

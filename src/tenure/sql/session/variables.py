@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from tenure.base.errors import FixedVariable, InvalidParameter, NotSupported, UndefinedVariable
 from tenure.expr.types.zones import spelling_of, zone_of
@@ -50,10 +50,10 @@ def milliseconds(text: str) -> int:
     found = _DURATION.fullmatch(text)
     if not found:
         raise ValueError(text)
-    number = round(float(found[1]) * _UNITS[found[2] or "ms"])
-    if not 0 <= number <= MILLISECONDS_MAX:
+    number = float(found[1]) * _UNITS[found[2] or "ms"]
+    if not -0.5 <= number <= MILLISECONDS_MAX:  # also one that is too large for a float
         raise ValueError(text)
-    return number
+    return round(number)
 
 
 def _duration(text: str) -> str:
@@ -99,7 +99,7 @@ def _only(value: str, *others: str) -> Check:
     return check
 
 
-def _style(value: str, *others: str, known: str) -> Check:
+def _style(value: str, *others: str, unsupported: str) -> Check:
     """As _only; other words that PostgreSQL knows are refused as not supported."""
     only = _only(value, *others)
 
@@ -107,7 +107,7 @@ def _style(value: str, *others: str, known: str) -> Check:
         try:
             return only(text)
         except ValueError:
-            if all(word in known.split() for word in text.lower().replace(",", " ").split()):
+            if all(word in unsupported.split() for word in text.lower().replace(",", " ").split()):
                 raise NotSupported(f'"{text}" is not supported as a style of output or input') from None
             raise
 
@@ -152,9 +152,9 @@ def _zone(text: str) -> str:
 _OFFSET = re.compile(r"\s*[+-]?\d+(?:\.\d*)?\s*", re.ASCII)
 _ISO_STYLE = _style(
     *("ISO, MDY", "iso", "iso,mdy", "mdy", "us"),
-    known="iso sql postgres postgresql german dmy mdy ymd euro european us noneuro noneuropean",
+    unsupported="iso sql postgres postgresql german dmy mdy ymd euro european us noneuro noneuropean",
 )
-_INTERVAL_STYLE = _style("postgres", known="postgres_verbose sql_standard iso_8601")
+_INTERVAL_STYLE = _style("postgres", unsupported="postgres_verbose sql_standard iso_8601")
 
 MODES = {
     "transaction_isolation": "default_transaction_isolation",
@@ -164,6 +164,8 @@ MODES = {
 """The variables of a transaction, and the variables with their defaults: see
 `sql.session.transaction_modes`."""
 
+ROLE, NO_ROLE = "role", "none"
+
 ISOLATION = ("serializable", "repeatable read", "read committed", "read uncommitted")
 
 
@@ -172,12 +174,8 @@ def _encoding(text: str) -> str:
     return _only("UTF8", "unicode")("".join(each for each in text if each.isalnum()))
 
 
-def _nobody_else(text: str) -> str:
+def _nobody_else(text: str) -> NoReturn:
     raise NotSupported("a session cannot act for another user", hint="Log in as that user.")
-
-
-def _no_role(text: str) -> str:
-    return text if text == "none" else _nobody_else(text)
 
 
 _SEVERITIES = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "info", "notice", "warning", "error")
@@ -189,7 +187,7 @@ def _severity(text: str) -> str:
 
 DEFINITIONS: tuple[Variable, ...] = (
     Variable("application_name", "", _text, "Names the client in SHOW SESSIONS.", is_reported=True),
-    Variable("bytea_output", "hex", _style("hex", known="escape"), "How bytea is written."),
+    Variable("bytea_output", "hex", _style("hex", unsupported="escape"), "How bytea is written."),
     Variable("client_encoding", "UTF8", _encoding, "UTF8.", is_reported=True),
     Variable(
         "client_min_messages",
@@ -268,7 +266,7 @@ DEFINITIONS: tuple[Variable, ...] = (
         is_fixed=True,
     ),
     Variable("server_version_num", "180000", _text, "The same as a number.", is_fixed=True),
-    Variable("role", "none", _no_role, "None: the user's own rights count."),
+    Variable(ROLE, "none", _text, "Whose rights count; none: the user's own."),
     Variable("session_authorization", "", _nobody_else, "The user.", is_reported=True),
     Variable(
         "standard_conforming_strings", "on", _only("on", "true", "1", "yes"), "Always.", is_reported=True
@@ -323,7 +321,11 @@ NOTHING_SET = VariableState({}, {})
 class Variables:
     """The values of one session. No dictionary is changed in place: a `state` stays what it was."""
 
-    def __init__(self, opened_with: Mapping[str, str]) -> None:
+    def __init__(
+        self, opened_with: Mapping[str, str], check_role: Callable[[str], None] = _nobody_else
+    ) -> None:
+        """`check_role` raises for a role that the user may not act as."""
+        self._check_role = check_role
         self._defaults: dict[str, str] = {}
         for name, value in opened_with.items():
             variable = _changeable(name)
@@ -398,6 +400,8 @@ class Variables:
         return default if value is None or value == default else self._checked(variable, value)
 
     def _checked(self, variable: Variable, value: str) -> str:
+        if variable.name == ROLE and value != NO_ROLE:
+            self._check_role(value)
         try:
             return variable.check(value)
         except ValueError as error:
@@ -467,12 +471,13 @@ class Variables:
 class Effects:
     """Values derived from variables that every statement needs: computed once, until a variable changes."""
 
-    __slots__ = ("is_read_only", "of", "search_path", "zone")
+    __slots__ = ("is_read_only", "of", "role", "search_path", "zone")
 
     def __init__(self, variables: Variables) -> None:
         self.of = variables.values
         self.search_path = _search_path(variables["search_path"])
         self.is_read_only = variables["transaction_read_only"] == "on"
+        self.role = variables[ROLE]
         name = variables["TimeZone"]
         self.zone = UTC if name in ("UTC", "GMT") else zone_of(name) or UTC
 

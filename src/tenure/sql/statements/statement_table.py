@@ -24,9 +24,18 @@ from tenure.sql.session.services import BulkServices, Codecs
 from tenure.sql.statements.ddl import ddl_statements
 from tenure.sql.statements.ddl.definition_services import DefinitionServices
 from tenure.sql.statements.dml import copy, insert_as_of, queries, writes
-from tenure.sql.statements.jobs import exporting, import_dump, importing, job_statements
+from tenure.sql.statements.jobs import (
+    changefeeds,
+    exporting,
+    gc_statements,
+    import_dump,
+    importing,
+    job_statements,
+    resetting,
+)
 from tenure.sql.statements.session import cursors, prepared, transactions, utility, variable_statements
-from tenure.sql.statements.show import cluster_settings, explain
+from tenure.sql.statements.show import cluster_settings, explain, zone_shows
+from tenure.sql.statements.show.grant_shows import GRANT_SHOWS
 from tenure.sql.statements.show.shows import SHOWS
 from tenure.sql.text.parse import Tree
 
@@ -38,11 +47,15 @@ def node_statements(
     by_words: dict[tuple[str, ...], WordsPlanner] = {
         **STATEMENTS.by_words,
         **ddl_statements.planners_by_words(defining),
-        **cluster_settings.statements(settings),
+        **cluster_settings.statements(settings, defining.catalog),
+        **zone_shows.statements(defining),
         **job_statements.statements(bulk),
+        **gc_statements.statements(bulk),
         **exporting.statements(bulk),
+        **changefeeds.statements(bulk),
         **importing.statements(bulk),
         **import_dump.statements(bulk, defining),
+        **resetting.statements(bulk, defining),
     }
     by_kind: dict[str, TreePlanner] = {
         **STATEMENTS.by_kind,
@@ -99,6 +112,7 @@ STATEMENTS = StatementTable(
         ("set", "transaction"): transactions.plan_set_as_of,
         ("upsert", "into"): insert_as_of.plan_upsert,
         **SHOWS,
+        **GRANT_SHOWS,
     },
 )
 """Those that need nothing of a node or of one session when they are planned."""

@@ -8,7 +8,7 @@ from functools import partial
 
 from tenure.catalog.leases.blockers import Blocker
 from tenure.catalog.leases.lease_rows import LeaseHolder
-from tenure.catalog.leases.wait_records import Awaited, LeaseWait, WaitRecords
+from tenure.catalog.leases.wait_records import AwaitedDescriptor, LeaseWait, WaitRecords
 from tenure.expr.types.datatype import Datum
 from tenure.sql.execution.session_facts import session_bytes
 from tenure.sql.session.session_state import TableReader
@@ -56,7 +56,7 @@ def _blocked(
     node: NodeView,
     reader: TableReader,
     wait: LeaseWait,
-    awaited: Awaited,
+    awaited: AwaitedDescriptor,
     blocker: Blocker,
     running: Mapping[tuple[int, int], RunningTransaction],
     is_all: bool,

@@ -58,21 +58,21 @@ def _databases(reader: TableReader) -> Rows:
 
 
 def _schemas(listed: Listed, reader: TableReader) -> Rows:
-    known = objects(reader)
-    for each in known.of(Schema):
-        yield known.database_of(each), each.name, each.id, each.owner, each.comment or None
+    descriptors = objects(reader)
+    for each in descriptors.of(Schema):
+        yield descriptors.database_of(each), each.name, each.id, each.owner, each.comment or None
     own = sorted({each.schema for each in listed()})
-    for database in known.of(Database):
+    for database in descriptors.of(Database):
         yield from ((database.name, name, None, None, None) for name in own)
 
 
 def _tables(reader: TableReader) -> Rows:
-    known = objects(reader)
-    found: list[Contained] = [*known.of(Table), *known.of(View), *known.of(Sequence_)]
+    descriptors = objects(reader)
+    found: list[Contained] = [*descriptors.of(Table), *descriptors.of(View), *descriptors.of(Sequence_)]
     for each in found:
         yield (
-            known.database_of(each),
-            known.schema_of(each),
+            descriptors.database_of(each),
+            descriptors.schema_of(each),
             each.name,
             each.id,
             KINDS[type(each)],
@@ -84,26 +84,26 @@ def _tables(reader: TableReader) -> Rows:
 
 
 def _columns(reader: TableReader) -> Rows:
-    known = objects(reader)
-    for table in known.of(Table):
+    descriptors = objects(reader)
+    for table in descriptors.of(Table):
         for place, column in enumerate(visible(table.columns), 1):
-            yield (table.id, place, *_column(table, column, known))
-    for view in known.of(View):
+            yield (table.id, place, *_column(table, column, descriptors))
+    for view in descriptors.of(View):
         for place, part in enumerate(view.columns, 1):
             shown = Column(place, part.name, part.type)
-            kind = column_type(shown, known)
+            kind = column_type(shown, descriptors)
             yield view.id, place, part.name, kind, True, None, None, None, (), False, part.comment or None
 
 
-def _column(table: Table, column: Column, known: Objects) -> tuple[Datum, ...]:
+def _column(table: Table, column: Column, descriptors: Objects) -> tuple[Datum, ...]:
     default = column.default if not column.identity else None
     return (
         column.name,
-        column_type(column, known),
+        column_type(column, descriptors),
         column.is_nullable,
-        None if default is None else expression_text(table, default, known),
+        None if default is None else expression_text(table, default, descriptors),
         column.identity or None,
-        None if column.generated is None else expression_text(table, column.generated, known),
+        None if column.generated is None else expression_text(table, column.generated, descriptors),
         tuple(_indexes_with(table, column)),
         column.is_hidden,
         column.comment or None,
@@ -117,10 +117,10 @@ def _indexes_with(table: Table, column: Column) -> Iterator[str]:
 
 
 def _indexes(reader: TableReader) -> Rows:
-    known = objects(reader)
-    for table in known.of(Table):
+    descriptors = objects(reader)
+    for table in descriptors.of(Table):
         for index in visible(table.indexes):
-            text = index_text(table, index, known)
+            text = index_text(table, index, descriptors)
             for place, part in enumerate(index.parts, 1):
                 yield (
                     table.id,
@@ -138,18 +138,18 @@ def _indexes(reader: TableReader) -> Rows:
 
 
 def _constraints(reader: TableReader) -> Rows:
-    known = objects(reader)
-    for table in known.of(Table):
+    descriptors = objects(reader)
+    for table in descriptors.of(Table):
         for index in visible(table.indexes):
             if index.is_constraint or (index.id == table.primary and not _is_hidden(table, index)):
                 kind = "PRIMARY KEY" if index.id == table.primary else "UNIQUE"
-                yield table.id, table.name, index.name, kind, constraint_text(table, index, known), True
+                yield table.id, table.name, index.name, kind, constraint_text(table, index, descriptors), True
         for check in visible(table.checks):
             if not check.not_null:
-                details = constraint_text(table, check, known)
+                details = constraint_text(table, check, descriptors)
                 yield table.id, table.name, check.name, "CHECK", details, check.is_validated
         for key in visible(table.foreign_keys):
-            details = constraint_text(table, key, known)
+            details = constraint_text(table, key, descriptors)
             yield table.id, table.name, key.name, "FOREIGN KEY", details, key.is_validated
 
 
@@ -158,18 +158,25 @@ def _is_hidden(table: Table, index: Index) -> bool:
 
 
 def _enums(reader: TableReader) -> Rows:
-    known = objects(reader)
-    for each in known.of(EnumType):
+    descriptors = objects(reader)
+    for each in descriptors.of(EnumType):
         labels = EnumOf(TypeRef(each.name, enum=each.id), each).labels
-        yield known.database_of(each), known.schema_of(each), each.name, each.id, labels, each.owner
+        yield (
+            descriptors.database_of(each),
+            descriptors.schema_of(each),
+            each.name,
+            each.id,
+            labels,
+            each.owner,
+        )
 
 
 def _sequences(reader: TableReader) -> Rows:
-    known = objects(reader)
-    for each in known.of(Sequence_):
+    descriptors = objects(reader)
+    for each in descriptors.of(Sequence_):
         yield (
-            known.database_of(each),
-            known.schema_of(each),
+            descriptors.database_of(each),
+            descriptors.schema_of(each),
             each.name,
             each.id,
             type_of(each.value_type).sql_name,
@@ -184,13 +191,25 @@ def _sequences(reader: TableReader) -> Rows:
 
 
 def _create_statements(reader: TableReader) -> Rows:
-    known = objects(reader)
-    for each in known.of(Schema):
-        yield known.database_of(each), each.name, each.name, each.id, "schema", _text(statements(each, known))
-    found: list[Contained] = [*known.of(EnumType), *known.of(Sequence_), *known.of(Table), *known.of(View)]
+    descriptors = objects(reader)
+    for each in descriptors.of(Schema):
+        yield (
+            descriptors.database_of(each),
+            each.name,
+            each.name,
+            each.id,
+            "schema",
+            _text(statements(each, descriptors)),
+        )
+    found: list[Contained] = [
+        *descriptors.of(EnumType),
+        *descriptors.of(Sequence_),
+        *descriptors.of(Table),
+        *descriptors.of(View),
+    ]
     for one in found:
-        text, schema = _text(statements(one, known)), known.schema_of(one)
-        yield known.database_of(one), schema, one.name, one.id, KINDS[type(one)], text
+        text, schema = _text(statements(one, descriptors)), descriptors.schema_of(one)
+        yield descriptors.database_of(one), schema, one.name, one.id, KINDS[type(one)], text
 
 
 def _dump(reader: TableReader) -> Rows:
@@ -198,26 +217,28 @@ def _dump(reader: TableReader) -> Rows:
         yield database, place, kind, f"{text};"
 
 
-def _ordered(known: Objects) -> Iterator[tuple[str, str, str]]:
+def _ordered(descriptors: Objects) -> Iterator[tuple[str, str, str]]:
     """The statements that make all objects, each after its dependencies: foreign keys after all tables."""
-    for schema in known.of(Schema):
+    for schema in descriptors.of(Schema):
         if schema.name != PUBLIC_SCHEMA:
-            yield from ((known.database_of(schema), "schema", text) for text in statements(schema, known))
-    for enum in known.of(EnumType):
-        yield from ((known.database_of(enum), "type", text) for text in statements(enum, known))
-    for sequence in known.of(Sequence_):
+            yield from (
+                (descriptors.database_of(schema), "schema", text) for text in statements(schema, descriptors)
+            )
+    for enum in descriptors.of(EnumType):
+        yield from ((descriptors.database_of(enum), "type", text) for text in statements(enum, descriptors))
+    for sequence in descriptors.of(Sequence_):
         if sequence.owned_by is None:
-            database = known.database_of(sequence)
-            yield from ((database, "sequence", text) for text in statements(sequence, known))
-    tables = known.of(Table)
+            database = descriptors.database_of(sequence)
+            yield from ((database, "sequence", text) for text in statements(sequence, descriptors))
+    tables = descriptors.of(Table)
     for table in tables:
-        made = table_statements(table, known, has_foreign_keys=False)
-        yield from ((known.database_of(table), "table", text) for text in made)
+        create_texts = table_statements(table, descriptors, has_foreign_keys=False)
+        yield from ((descriptors.database_of(table), "table", text) for text in create_texts)
     for table in tables:
-        keys = foreign_key_statements(table, known)
-        yield from ((known.database_of(table), "constraint", text) for text in keys)
-    for view in sorted(known.of(View), key=lambda each: each.id):
-        yield from ((known.database_of(view), "view", text) for text in statements(view, known))
+        keys = foreign_key_statements(table, descriptors)
+        yield from ((descriptors.database_of(table), "constraint", text) for text in keys)
+    for view in sorted(descriptors.of(View), key=lambda each: each.id):
+        yield from ((descriptors.database_of(view), "view", text) for text in statements(view, descriptors))
 
 
 def _text(statements: list[str]) -> str:

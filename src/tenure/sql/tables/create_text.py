@@ -33,6 +33,7 @@ from tenure.catalog.descriptors.definitions import (
     visible,
 )
 from tenure.catalog.descriptors.definitions import Sequence as Sequence_
+from tenure.catalog.name_resolution import PG_TEMP
 from tenure.expr.functions.sequence_functions import NEXT
 from tenure.expr.tree.expressions import Cast, decode
 from tenure.expr.tree.sql_text import render
@@ -44,25 +45,27 @@ from tenure.sql.text.quoting import literal, quoted
 SERIALS = {"int2": "smallserial", "int4": "serial", "int8": "bigserial"}
 
 
-def statements(each: AnyDescriptor, known: Objects) -> list[str]:
+def statements(each: AnyDescriptor, descriptors: Objects) -> list[str]:
     """The statements that make an object: mostly one, for a table also those of its parts."""
     match each:
         case Table():
-            return table_statements(each, known)
+            return table_statements(each, descriptors)
         case View():
             columns = ", ".join(quoted(column.name) for column in each.columns)
-            name = known.qualified(each)
+            name = descriptors.qualified(each)
             return [f"CREATE VIEW {name} ({columns}) AS {each.query}", *_comment("VIEW", name, each.comment)]
         case Sequence_():
-            name = known.qualified(each)
+            name = descriptors.qualified(each)
             return [
                 f"CREATE SEQUENCE {name} AS {_type(each.value_type.name)}{_options(each)}",
                 *_comment("SEQUENCE", name, each.comment),
             ]
         case EnumType():
             labels = ", ".join(literal(member.label) for member in each.members)
-            name = known.qualified(each)
+            name = descriptors.qualified(each)
             return [f"CREATE TYPE {name} AS ENUM ({labels})", *_comment("TYPE", name, each.comment)]
+        case Schema() if each.name.startswith(PG_TEMP):
+            return []  # every session has its own
         case Schema():
             name = quoted(each.name)
             return [f"CREATE SCHEMA {name}", *_comment("SCHEMA", name, each.comment)]
@@ -71,13 +74,13 @@ def statements(each: AnyDescriptor, known: Objects) -> list[str]:
             return [f"CREATE DATABASE {name}", *_comment("DATABASE", name, each.comment)]
 
 
-def table_statements(table: Table, known: Objects, *, has_foreign_keys: bool = True) -> list[str]:
+def table_statements(table: Table, descriptors: Objects, *, has_foreign_keys: bool = True) -> list[str]:
     """Without its foreign keys where the tables they refer to are yet to come."""
-    writer = _Writer(table, known)
+    writer = _Writer(table, descriptors)
     sequences = writer.sequences()
     inline = [key for key in visible(table.foreign_keys) if has_foreign_keys and key.is_validated]
     return [
-        *(made for sequence in sequences for made in statements(sequence, known)),
+        *(statement for sequence in sequences for statement in statements(sequence, descriptors)),
         writer.create(inline),
         *(writer.owned(sequence) for sequence in sequences),
         *writer.not_valid(has_foreign_keys),
@@ -86,61 +89,61 @@ def table_statements(table: Table, known: Objects, *, has_foreign_keys: bool = T
     ]
 
 
-def foreign_key_statements(table: Table, known: Objects) -> list[str]:
+def foreign_key_statements(table: Table, descriptors: Objects) -> list[str]:
     """The foreign keys of a table that is there."""
-    writer = _Writer(table, known)
+    writer = _Writer(table, descriptors)
     return [writer.added(each) for each in visible(table.foreign_keys)]
 
 
-def column_type(column: Column, known: Objects) -> str:
+def column_type(column: Column, descriptors: Objects) -> str:
     if not column.type.enum:
         return type_of(column.type).sql_name
-    enum = known.by_id[column.type.enum]
+    enum = descriptors.by_id[column.type.enum]
     assert isinstance(enum, EnumType)
-    return known.qualified(enum) + ("[]" if column.type.is_array else "")
+    return descriptors.qualified(enum) + ("[]" if column.type.is_array else "")
 
 
-def expression_text(table: Table, expression: Expression, known: Objects) -> str:
+def expression_text(table: Table, expression: Expression, descriptors: Objects) -> str:
     """A default, CHECK or predicate with the names of now."""
     names = {each.id: quoted(each.name) for each in table.columns}
     tree = decode(expression.tree)
     if isinstance(tree, Cast) and tree.context == ASSIGNMENT:
         tree = tree.operand  # assigning to the column adds the cast again
-    text = render(tree, names.__getitem__, lambda id: _enum(known, id))
+    text = render(tree, names.__getitem__, lambda id: _enum(descriptors, id))
     for id in expression.sequences:
-        sequence = known.by_id.get(id)
+        sequence = descriptors.by_id.get(id)
         if isinstance(sequence, Sequence_):
-            name = literal(known.qualified(sequence))
+            name = literal(descriptors.qualified(sequence))
             text = text.replace(f"{NEXT}('{id}'::bigint)", f"nextval({name}::regclass)")
     return text
 
 
-def constraint_text(table: Table, each: Index | Check | ForeignKey, known: Objects) -> str:
+def constraint_text(table: Table, each: Index | Check | ForeignKey, descriptors: Objects) -> str:
     """The definition of a constraint, as after CONSTRAINT name."""
-    writer = _Writer(table, known)
+    writer = _Writer(table, descriptors)
     match each:
         case Index():
             word = "PRIMARY KEY" if each.id == table.primary else "UNIQUE"
             deferrable = " DEFERRABLE" if each.is_deferrable else ""
             return f"{word} ({writer.names([part.column for part in each.parts])}){deferrable}"
         case Check():
-            return f"CHECK ({expression_text(table, each.expression, known)})"
+            return f"CHECK ({expression_text(table, each.expression, descriptors)})"
         case ForeignKey():
             return writer.reference(each)
 
 
-def index_text(table: Table, index: Index, known: Objects) -> str:
-    return _Writer(table, known).index(index)
+def index_text(table: Table, index: Index, descriptors: Objects) -> str:
+    return _Writer(table, descriptors).index(index)
 
 
 class _Writer:
-    def __init__(self, table: Table, known: Objects) -> None:
+    def __init__(self, table: Table, descriptors: Objects) -> None:
         self._table = table
-        self._known = known
-        self._name = known.qualified(table)
+        self._descriptors = descriptors
+        self._name = descriptors.qualified(table)
 
     def create(self, foreign_keys: Sequence[ForeignKey]) -> str:
-        table, known = self._table, self._known
+        table, descriptors = self._table, self._descriptors
         primary = table.index(table.primary)
         is_hidden = any(table.column(part.column).is_hidden for part in primary.parts)
         constraints: list[Index | Check | ForeignKey] = [] if is_hidden else [primary]
@@ -149,7 +152,8 @@ class _Writer:
         constraints += foreign_keys
         lines = [self._column(each) for each in self._columns()]
         lines += [
-            f"CONSTRAINT {quoted(each.name)} {constraint_text(table, each, known)}" for each in constraints
+            f"CONSTRAINT {quoted(each.name)} {constraint_text(table, each, descriptors)}"
+            for each in constraints
         ]
         return f"CREATE TABLE {self._name} (\n    " + ",\n    ".join(lines) + "\n)"
 
@@ -159,24 +163,24 @@ class _Writer:
     def _column(self, column: Column) -> str:
         own = self._own_sequence(column)
         is_serial = own is not None and self._is_serial(column, own)
-        kind = SERIALS[column.type.name] if is_serial else column_type(column, self._known)
+        kind = SERIALS[column.type.name] if is_serial else column_type(column, self._descriptors)
         words = [quoted(column.name), kind]
         if not column.is_nullable:
             words.append("NOT NULL")
         if column.generated is not None:
-            text = expression_text(self._table, column.generated, self._known)
+            text = expression_text(self._table, column.generated, self._descriptors)
             words.append(f"GENERATED ALWAYS AS ({text}) STORED")
         elif column.identity:
             assert own is not None, "an identity column has its sequence"
             words.append(f"GENERATED {column.identity.upper()} AS IDENTITY{self._identity(column, own)}")
         elif column.default is not None and not is_serial:
-            words.append(f"DEFAULT {expression_text(self._table, column.default, self._known)}")
+            words.append(f"DEFAULT {expression_text(self._table, column.default, self._descriptors)}")
         return " ".join(words)
 
     def _own_sequence(self, column: Column) -> Sequence_ | None:
         """The sequence that the column owns and takes its default from."""
         for id in () if column.default is None else column.default.sequences:
-            found = self._known.by_id.get(id)
+            found = self._descriptors.by_id.get(id)
             owned = found.owned_by if isinstance(found, Sequence_) else None
             if owned is not None and (owned.table, owned.column) == (self._table.id, column.id):
                 assert isinstance(found, Sequence_)
@@ -198,7 +202,9 @@ class _Writer:
         return own.name == usual and own.schema == self._table.schema
 
     def _identity(self, column: Column, own: Sequence_) -> str:
-        name = "" if self._has_usual_name(column, own) else f" SEQUENCE NAME {self._known.qualified(own)}"
+        name = (
+            "" if self._has_usual_name(column, own) else f" SEQUENCE NAME {self._descriptors.qualified(own)}"
+        )
         options = f"{name}{_options(own)}".strip()
         return f" ({options})" if options else ""
 
@@ -210,7 +216,8 @@ class _Writer:
     def owned(self, sequence: Sequence_) -> str:
         assert sequence.owned_by is not None
         column = self._table.column(sequence.owned_by.column)
-        return f"ALTER SEQUENCE {self._known.qualified(sequence)} OWNED BY {self._name}.{quoted(column.name)}"
+        name = self._descriptors.qualified(sequence)
+        return f"ALTER SEQUENCE {name} OWNED BY {self._name}.{quoted(column.name)}"
 
     def secondary(self) -> list[Index]:
         return [each for each in visible(self._table.indexes) if each.id != self._table.primary]
@@ -227,14 +234,14 @@ class _Writer:
             )
 
     def added(self, each: Check | ForeignKey) -> str:
-        text = constraint_text(self._table, each, self._known)
+        text = constraint_text(self._table, each, self._descriptors)
         end = "" if each.is_validated else " NOT VALID"
         return f"ALTER TABLE {self._name} ADD CONSTRAINT {quoted(each.name)} {text}{end}"
 
     def reference(self, key: ForeignKey) -> str:
-        target = self._table if key.target == self._table.id else self._known.by_id[key.target]
+        target = self._table if key.target == self._table.id else self._descriptors.by_id[key.target]
         assert isinstance(target, Table)
-        there = _Writer(target, self._known)
+        there = _Writer(target, self._descriptors)
         text = f"FOREIGN KEY ({self.names(key.columns)}) REFERENCES {there._name}"
         text += f" ({there.names(key.target_columns)})"
         if key.on_update is not Action.NO_ACTION:
@@ -247,15 +254,15 @@ class _Writer:
         return ", ".join(quoted(self._table.column(each).name) for each in columns)
 
     def index(self, index: Index) -> str:
-        parts = ", ".join(
+        key_columns = ", ".join(
             quoted(self._table.column(part.column).name) + (" DESC" if part.is_descending else "")
             for part in index.parts
         )
         kind = "UNIQUE INDEX" if index.is_unique else "INDEX"
-        text = f"CREATE {kind} {quoted(index.name)} ON {self._name} ({parts})"
+        text = f"CREATE {kind} {quoted(index.name)} ON {self._name} ({key_columns})"
         if index.predicate is None:
             return text
-        return f"{text} WHERE ({expression_text(self._table, index.predicate, self._known)})"
+        return f"{text} WHERE ({expression_text(self._table, index.predicate, self._descriptors)})"
 
     def comments(self) -> Iterator[str]:
         table = self._table
@@ -263,7 +270,7 @@ class _Writer:
         for column in self._columns():
             yield from _comment("COLUMN", f"{self._name}.{quoted(column.name)}", column.comment)
         for index in visible(table.indexes):
-            schema = quoted(self._known.schema_of(table))
+            schema = quoted(self._descriptors.schema_of(table))
             if index.is_constraint or index.id == table.primary:
                 yield from _comment("CONSTRAINT", f"{quoted(index.name)} ON {self._name}", index.comment)
             else:
@@ -299,8 +306,8 @@ def _type(name: str) -> str:
     return {"int2": "smallint", "int4": "integer", "int8": "bigint"}[name]
 
 
-def _enum(known: Objects, id: int) -> EnumType:
+def _enum(descriptors: Objects, id: int) -> EnumType:
     """With its schema and in quotes, as an expression has to write its name."""
-    found = known.by_id[id]
+    found = descriptors.by_id[id]
     assert isinstance(found, EnumType)
-    return replace(found, name=known.qualified(found))
+    return replace(found, name=descriptors.qualified(found))

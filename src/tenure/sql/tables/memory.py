@@ -18,6 +18,9 @@ def _memory(node: NodeView, reader: TableReader) -> Rows:
     own, is_all = reader.session, is_superuser(reader)
     memory = node.memory
     yield ("node", None, None, *_account(memory.node), memory.process.now_bytes())
+    yield ("bulk work", None, None, *_account(memory.bulk_work), None)
+    for gauge in memory.gauges:
+        yield (gauge.account.name, None, None, *_account(gauge.account), None)
     for user, account in sorted(memory.users().items()):
         if is_all or user == own.user:
             yield ("user", user, None, *_account(account), None)
@@ -34,9 +37,9 @@ def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.memory",
         partial(_memory, node),
-        "How much memory this node, its users and their sessions hold, with all that is below them.",
-        ("level", "text not null", "node, user or session."),
-        ("user_name", "text", "Whose it is; null of the node."),
+        "How much memory this node, its bulk work, its users and their sessions hold.",
+        ("level", "text not null", "node, bulk work, columns, duckdb, user or session."),
+        ("user_name", "text", "Whose it is; null of what belongs to no user."),
         ("session_id", "int8", "The session's number on this node."),
         ("held_bytes", "int8 not null", "What is charged now."),
         ("peak_bytes", "int8 not null", "The most that was charged at a time."),

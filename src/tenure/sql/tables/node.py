@@ -16,7 +16,7 @@ from functools import partial
 from tenure.base.settings import AnySetting
 from tenure.catalog.descriptors.definitions import Database, EnumType, Schema, Table, View
 from tenure.catalog.descriptors.definitions import Sequence as Sequence_
-from tenure.catalog.leases.catalog_use import Lease, Use
+from tenure.catalog.leases.catalog_use import CatalogUse, Lease
 from tenure.catalog.leases.wait_records import WaitRecords
 from tenure.cluster.jobs.job_table import NOBODY
 from tenure.cluster.sessions.session_records import Sessions
@@ -56,9 +56,9 @@ def _leases(node: NodeView, reader: TableReader) -> Rows:
         )
 
 
-def _held(uses: list[Use], newest: Lease | None) -> list[Lease]:
-    held = {id(lease): lease for lease in (newest, *(use.lease for use in uses)) if lease is not None}
-    return sorted(held.values(), key=lambda each: each.at)
+def _held(uses: list[CatalogUse], newest: Lease | None) -> list[Lease]:
+    leases = {id(lease): lease for lease in (newest, *(use.lease for use in uses)) if lease is not None}
+    return sorted(leases.values(), key=lambda each: each.at)
 
 
 _KINDS = {
@@ -125,10 +125,10 @@ def _jobs(node: NodeView, reader: TableReader) -> Rows:
 
 def jobs_at(bulk: BulkServices, reader: TableReader, source: Transaction | Snapshot) -> Rows:
     """The jobs that the session's user may know of."""
-    session, is_all = reader.session, is_superuser(reader)
+    rights = reader.session.rights(reader.block)
     trouble, awaited = bulk.spark_trouble(), _awaited(bulk)
     for job, control, progress in bulk.jobs.list(source):
-        if is_all or job.owner == session.user:
+        if rights.has_rights_of(job.owner):
             yield (
                 job.id,
                 job.kind,
@@ -222,7 +222,7 @@ def _of_leases(node: NodeView) -> Iterator[VirtualDefinition]:
         ("kind", "text not null", "database, schema, table, view, sequence or type."),
         ("name", "text not null", "The name."),
         ("version", "int8 not null", "The version."),
-        ("state", "text not null", "public, adding, dropped or offline."),
+        ("state", "text not null", "public, adding, dropped, offline or collected."),
         ("modified_at", "numeric not null", "When this version was written."),
         ("lease_at", "numeric not null", "The time of the lease."),
         key=("id",),

@@ -11,7 +11,7 @@ from tenure.catalog.accounts.users import Users
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.leases.blockers import Blocker
 from tenure.catalog.leases.lease_scheme import LeaseScheme
-from tenure.catalog.leases.wait_records import Awaited
+from tenure.catalog.leases.wait_records import AwaitedDescriptor
 from tenure.cluster.inquiries import NOBODY, Ask
 from tenure.cluster.locks.row_locks import RowLocks
 from tenure.cluster.sessions.session_records import SessionId
@@ -38,11 +38,13 @@ class NodeView:
     plans: PlanCache
     session_id: Callable[[], SessionId]
     """The session of this node in the cluster."""
-    blockers: Callable[[Sequence[Awaited]], list[Blocker]]
+    blockers: Callable[[Sequence[AwaitedDescriptor]], list[Blocker]]
     """The lease rows that hold a wait up, read fresh."""
     started_micros: int = 0
     ask: Ask = lambda subject, check: NOBODY
     """Asks the other nodes about something that only they know."""
+    signal: Callable[[int, bytes], None] = lambda pid, what: None
+    """Cancels a statement or ends a session of any node: see `cluster.cancels`."""
     sessions: dict[int, SessionState] = field(default_factory=dict)
     """The SQL sessions of this node by number: `sql.clients.sql_sessions` keeps them."""
     long_turns: LongTurns = field(default_factory=LongTurns)

@@ -1,16 +1,21 @@
-"""All objects of the catalog as a transaction sees them.
+"""The objects of the catalog as a transaction sees them.
 
-    the lease's catalog, as names are resolved in it  +  the transaction's own draft
+    the lease's catalog, as names are resolved in it  +  temporary objects  +  the transaction's own draft
     AS OF SYSTEM TIME: the catalog of then
 
-Listing pins nothing: what is only shown may be changed by others meanwhile.
+Objects are looked up one by one where their ids, names or schemas are known, and listed only by those who
+want all. Neither pins anything: what is only shown may be changed by others meanwhile.
 
-Walk: the catalog's tables of tenure_internal ask for `objects`.
+Walk: the catalog's tables of tenure_internal and those of `sql.tables.pg_catalog` ask for `objects`.
 """
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from tenure.catalog.descriptors.definitions import AnyDescriptor, Contained, Database, DescriptorState, Schema
+from tenure.catalog.descriptors.definitions import AnyDescriptor, Contained, Database, Schema, is_dropped
+from tenure.catalog.leases.catalog_cache import CatalogView
+from tenure.catalog.name_resolution import PG_TEMP
+from tenure.sql.session.block import Block
 from tenure.sql.session.session_state import TableReader
 from tenure.sql.text.quoting import quoted
 
@@ -20,7 +25,7 @@ D = TypeVar("D", bound=AnyDescriptor)
 class Objects:
     """The objects that this transaction sees, by id."""
 
-    def __init__(self, by_id: dict[int, AnyDescriptor]) -> None:
+    def __init__(self, by_id: "VisibleObjects") -> None:
         self.by_id = by_id
 
     def of(self, kind: type[D]) -> list[D]:
@@ -45,12 +50,63 @@ class Objects:
         return self._name(each.schema)
 
     def qualified(self, each: Contained) -> str:
-        """Its name with its schema's, as SQL writes it."""
-        return f"{quoted(self.schema_of(each))}.{quoted(each.name)}"
+        """Its name with its schema's, as SQL writes it; `pg_temp` for a temporary object."""
+        schema = self.schema_of(each)
+        return f"{quoted(PG_TEMP if schema.startswith(PG_TEMP) else schema)}.{quoted(each.name)}"
+
+
+class VisibleObjects(Mapping[int, AnyDescriptor]):
+    """Those that are not dropped. Listing them decodes the whole catalog; looking one up does not."""
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        is_now = block.past is None
+        lease = block.use.lease if is_now else None
+        self._version: CatalogView | None = None if lease is None else lease.version
+        self._draft: Mapping[int, AnyDescriptor] = block.use.draft.descriptors if is_now else {}
+        temporary = block.use.temporary if is_now else None
+        self._temporary: Mapping[int, AnyDescriptor] = {} if temporary is None else temporary.by_id
+        self._shown_types = {} if temporary is None else temporary.shown_types()
+        self._all: dict[int, AnyDescriptor] | None = None
+
+    def __getitem__(self, id: int) -> AnyDescriptor:
+        version = self._version
+        if version is None:
+            return self._listed()[id]
+        found = self._draft.get(id) or version.descriptor(id) or self._temporary.get(id)
+        if found is None or is_dropped(found):
+            return self._shown_types[id]
+        return found
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._listed())
+
+    def __len__(self) -> int:
+        return len(self._listed())
+
+    def in_schema(self, schema: int) -> Iterator[AnyDescriptor]:
+        """The objects of a schema, or the schemas of a database; others may come with them."""
+        version = self._version
+        return self._current(self._listed().values() if version is None else version.in_schema(schema))
+
+    def named(self, name: str) -> Iterator[AnyDescriptor]:
+        """The objects of a name, and tables with such a part; others may come with them."""
+        version = self._version
+        return self._current(self._listed().values() if version is None else version.named(name))
+
+    def _current(self, candidates: Iterable[AnyDescriptor]) -> Iterator[AnyDescriptor]:
+        if not self._draft and not self._temporary:
+            return (each for each in candidates if not is_dropped(each))
+        ids = dict.fromkeys((*(each.id for each in candidates), *self._draft, *self._temporary))
+        return (each for id in ids if (each := self.get(id)) is not None)
+
+    def _listed(self) -> dict[int, AnyDescriptor]:
+        if self._all is None:
+            found = {each.id: each for each in self._block.descriptors()}
+            found.update(self._draft)
+            self._all = {id: each for id, each in found.items() if not is_dropped(each)}
+        return self._all
 
 
 def objects(reader: TableReader) -> Objects:
-    found = {each.id: each for each in reader.block.descriptors()}
-    if reader.block.past is None:
-        found.update(reader.block.use.draft.descriptors)
-    return Objects({id: each for id, each in found.items() if each.state is not DescriptorState.DROPPED})
+    return Objects(VisibleObjects(reader.block))

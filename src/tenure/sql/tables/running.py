@@ -17,11 +17,12 @@ Walk: `sql.tables.node` lists the definitions; they ask `cluster.inquiries`; `fr
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from tenure.base.timestamp import Timestamp
+from tenure.catalog.accounts.predefined_roles import READ_STATISTICS
 from tenure.catalog.descriptors.definitions import Table
-from tenure.cluster.locks.lock_table import DigestName, Standing
+from tenure.cluster.locks.lock_table import DigestName, LockEntry
 from tenure.cluster.locks.table_holds import table_of
 from tenure.kv.encoding import decode
 from tenure.kv.keys import ADVISORY_LOCKS, TABLE_LOCKS
@@ -31,7 +32,7 @@ from tenure.sql.tables.node_view import NodeView
 from tenure.sql.tables.objects import Objects, objects
 from tenure.sql.tables.session_state import STATEMENT_CHARS_MAX, state_of
 from tenure.sql.tables.system import decimal_of, time_of
-from tenure.sql.tables.virtual import Rows, VirtualDefinition, define, is_superuser
+from tenure.sql.tables.virtual import Rows, VirtualDefinition, define
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import key_text
 from tenure.table.rows import key_values
@@ -118,6 +119,12 @@ def _everywhere(
         yield instance, None
 
 
+def _sees_all(reader: TableReader) -> bool:
+    """Whether the sessions of other users are shown in full."""
+    rights = reader.session.rights(reader.block)
+    return rights.is_superuser or rights.has_rights_of(READ_STATISTICS)
+
+
 # Sessions
 
 
@@ -137,8 +144,8 @@ def _list_sessions(node: NodeView) -> Iterator[RunningSession]:
         )
 
 
-def _sessions(node: NodeView, reader: TableReader) -> Rows:
-    own, is_all = reader.session, is_superuser(reader)
+def session_rows(node: NodeView, reader: TableReader) -> Rows:
+    own, is_all = reader.session, _sees_all(reader)
     for instance, each in _everywhere(node, reader, "sessions", RunningSession):
         if each is None:
             yield instance, 0, "", "", "", "", NOT_ANSWERING, None, None, None
@@ -155,6 +162,12 @@ def _sessions(node: NodeView, reader: TableReader) -> Rows:
                 _moment(each.statement_micros),
                 _moment(each.transaction_micros),
             )
+
+
+def session_with(node: NodeView, reader: TableReader, pid: int) -> RunningSession | None:
+    """The session of any node, and of any user, that has this pg_backend_pid()."""
+    found = (each for _, each in _everywhere(node, reader, "sessions", RunningSession))
+    return next((each for each in found if each is not None and each.session == pid), None)
 
 
 def _moment(micros: int) -> datetime | None:
@@ -181,7 +194,7 @@ def _list_transactions(node: NodeView) -> Iterator[RunningTransaction]:
 
 
 def _transactions(node: NodeView, reader: TableReader) -> Rows:
-    own, is_all = reader.session, is_superuser(reader)
+    own, is_all = reader.session, _sees_all(reader)
     for instance, each in _everywhere(node, reader, "transactions", RunningTransaction):
         if each is not None and (is_all or each.user == own.user):
             yield (
@@ -208,7 +221,7 @@ def transactions_by_number(node: NodeView, reader: TableReader) -> dict[tuple[in
 
 def _list_locks(node: NodeView) -> Iterator[ShownLock]:
     owners = _owners(list(node.sessions.values()))
-    for each in node.locks.standings():
+    for each in node.locks.entries():
         session = owners.get(each.owner.number)
         yield _locked(each, session)
 
@@ -217,45 +230,77 @@ def _owners(sessions: "Sequence[SessionState]") -> "dict[int, SessionState]":
     return {owner.number: each for each in sessions if (owner := each.locks.existing_owner) is not None}
 
 
-def _locked(standing: Standing, session: SessionState | None) -> ShownLock:
-    name = standing.name
+def _locked(entry: LockEntry, session: SessionState | None) -> ShownLock:
+    name = entry.name
     return ShownLock(
         None if session is None else session.pid,
         None if session is None else session.user,
         name.table,
         name.whole if isinstance(name, DigestName) else name.key,
-        standing.mode.name.lower(),
-        standing.is_held,
-        standing.owner.started_at,
+        entry.mode.name.lower(),
+        entry.is_held,
+        entry.owner.started_at,
     )
 
 
 def _locks(node: NodeView, reader: TableReader) -> Rows:
-    own, is_all, known = reader.session, is_superuser(reader), objects(reader)
+    own, is_all, descriptors = reader.session, _sees_all(reader), objects(reader)
     for instance, each in _everywhere(node, reader, "locks", ShownLock):
         if each is not None:
             is_shown = is_all or each.user == own.user
             yield (
                 instance,
                 each.session,
-                *_what(node, reader, each, known, is_shown),
+                *_what(node, reader, each, descriptors, is_shown),
                 each.mode,
                 each.is_held,
                 time_of(each.started_at),
             )
 
 
+class LockRow(NamedTuple):
+    """A lock as pg_locks shows it."""
+
+    kind: str
+    session: int | None
+    database: int | None
+    table: int | None
+    numbers: tuple[int, ...]
+    """Of an advisory lock."""
+    mode: str
+    is_held: bool
+    started: datetime | None
+
+
+def all_locks(node: NodeView, reader: TableReader) -> Iterator[LockRow]:
+    own, is_all, by_id = reader.session, _sees_all(reader), objects(reader).by_id
+    for _, each in _everywhere(node, reader, "locks", ShownLock):
+        if each is None or not (is_all or each.user == own.user):
+            continue
+        rest = (each.mode, each.is_held, time_of(each.started_at))
+        if each.table == ADVISORY_LOCKS:
+            database, _, *numbers = cast("tuple[int, ...]", decode(each.key))
+            yield LockRow("advisory", each.session, database, None, tuple(numbers), *rest)
+            continue
+        is_table = each.table == TABLE_LOCKS
+        key = each.key
+        id = table_of(key) if is_table else node.store.keyspace.table_and_index(key[:HEAD_BYTES])[0]
+        table = by_id.get(id)
+        home = table.database if isinstance(table, Table) else None
+        yield LockRow("table" if is_table else "row", each.session, home, id, (), *rest)
+
+
 def _what(
-    node: NodeView, reader: TableReader, locked: ShownLock, known: Objects, is_shown: bool
+    node: NodeView, reader: TableReader, locked: ShownLock, descriptors: Objects, is_shown: bool
 ) -> tuple[str, str | None, str | None]:
     """Kind, table and key of a lock."""
     if locked.table == ADVISORY_LOCKS:
         _, _, *numbers = decode(locked.key)
         return "advisory", None, ", ".join(map(str, numbers))
     if locked.table == TABLE_LOCKS:
-        return "table", _table_name(known, table_of(locked.key)), None
+        return "table", _table_name(descriptors, table_of(locked.key)), None
     id, index = node.store.keyspace.table_and_index(locked.key[:HEAD_BYTES])
-    table, name = known.by_id.get(id), _table_name(known, id)
+    table, name = descriptors.by_id.get(id), _table_name(descriptors, id)
     if not isinstance(table, Table):
         return "row", None, None
     layout = reader.block.layout(table)
@@ -265,9 +310,13 @@ def _what(
     return "row", name, key_text(layout.columns, keyed.columns, key_values(keyed, locked.key[HEAD_BYTES:]))
 
 
-def _table_name(known: Objects, id: int) -> str | None:
-    table = known.by_id.get(id)
-    return f"{known.database_of(table)}.{known.qualified(table)}" if isinstance(table, Table) else None
+def _table_name(descriptors: Objects, id: int) -> str | None:
+    table = descriptors.by_id.get(id)
+    return (
+        f"{descriptors.database_of(table)}.{descriptors.qualified(table)}"
+        if isinstance(table, Table)
+        else None
+    )
 
 
 SUBJECTS = {
@@ -283,7 +332,7 @@ SUBJECTS = {
 def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.sessions",
-        partial(_sessions, node),
+        partial(session_rows, node),
         "The SQL sessions of all nodes. A node that does not answer has one row.",
         ("node_id", "int8 not null", "The node's instance id."),
         ("session_id", "int8 not null", "The session: its pg_backend_pid()."),

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
+from uuid import UUID
 
 from tenure.base.timestamp import Timestamp, logical_of, micros_of, to_text
 from tenure.catalog.descriptors.protection_meta import protection_meta
@@ -28,6 +29,7 @@ from tenure.cluster.sessions.session_records import Sessions
 from tenure.cluster.settings import StoredSetting
 from tenure.kv.keys import DESCRIPTORS, SETTINGS
 from tenure.kv.records import Records
+from tenure.retention.protections.protection_records import protections
 from tenure.sql.execution.session_facts import session_bytes
 from tenure.sql.session.session_state import TableReader
 from tenure.sql.tables.job_status import fraction
@@ -137,7 +139,19 @@ def _jobs(node: NodeView, reader: TableReader) -> Rows:
 def _protection_meta(node: NodeView, reader: TableReader) -> Rows:
     found = protection_meta(node.store.keyspace).get(reader.block.source)
     if found is not None:
-        yield True, found.version, found.records, found.spans, found.bytes
+        yield True, found.version, found.records, found.spans, found.bytes, found.objects
+
+
+def _protections(node: NodeView, reader: TableReader) -> Rows:
+    for each in protections(node.store.keyspace).scan(reader.block.source):
+        meta = each.meta_type, each.meta
+        yield UUID(bytes=each.id), decimal_of(each.at), each.mode.value, *meta, each.objects or None
+
+
+def _protected_spans(node: NodeView, reader: TableReader) -> Rows:
+    for each in protections(node.store.keyspace).scan(reader.block.source):
+        for lo, hi in each.spans:
+            yield UUID(bytes=each.id), lo, hi
 
 
 def _nothing(reader: TableReader) -> Rows:
@@ -156,6 +170,11 @@ def _settings(node: NodeView, reader: TableReader) -> Rows:
 def _users(node: NodeView, reader: TableReader) -> Rows:
     for each in node.users.all(reader.block.source):
         yield each.name, bool(each.verifier), each.is_superuser, each.can_login, time_of(each.created_at)
+
+
+def _role_members(node: NodeView, reader: TableReader) -> Rows:
+    for each in node.catalog.roles.memberships(reader.block.source):
+        yield each.role, each.member, each.grantor, each.has_admin, each.inherits, each.can_set
 
 
 def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
@@ -278,25 +297,27 @@ def _work(node: NodeView) -> Iterator[VirtualDefinition]:
         ("rows", "int4 not null", "How many there are."),
         ("spans", "int4 not null", "How many spans they name."),
         ("total_bytes", "int8 not null", "How large they are."),
+        ("objects", "int4 not null", "How many databases, schemas and tables they name."),
         key=("_exists",),
         is_restricted=True,
     )
     yield define(
         "system.protected_ts_timestamps",
-        _nothing,
+        partial(_protections, node),
         "Protections: timestamps that must stay readable.",
         ("id", "uuid not null", "The protection's id."),
         ("ts", "numeric not null", "The timestamp that is protected."),
-        ("mode", "int8 not null", "Whether that time alone, or all from there on."),
+        ("mode", "int8 not null", "1: that time alone; 2: all from there on."),
         ("meta_type", "text not null", "What kind of thing it belongs to."),
         ("meta", "bytea", "Which one."),
+        ("target", "int8[]", "The databases, schemas and tables that it covers; null: spans alone."),
         key=("id",),
         is_restricted=True,
     )
     yield define(
         "system.protected_ts_spans",
-        _nothing,
-        "What each protection covers.",
+        partial(_protected_spans, node),
+        "The spans that protections cover; of an index that one touches, all is kept.",
         ("id", "uuid not null", "The protection, in system.protected_ts_timestamps."),
         ("key", "bytea not null", "The first key of a span."),
         ("end_key", "bytea not null", "The first key behind it."),
@@ -329,11 +350,14 @@ def _cluster(node: NodeView) -> Iterator[VirtualDefinition]:
     )
     yield define(
         "system.role_members",
-        _nothing,
+        partial(_role_members, node),
         "Who is a member of which role.",
         ("role", "text not null", "The role."),
         ("member", "text not null", "Who belongs to it."),
+        ("grantor", "text not null", "Who let the member in."),
         ("isAdmin", "bool not null", "Whether the member may let others in."),
-        key=("role", "member"),
+        ("inherits", "bool not null", "Whether the member has the privileges of the role."),
+        ("can_set", "bool not null", "Whether the member may SET ROLE to it."),
+        key=("role", "member", "grantor"),
         is_restricted=True,
     )

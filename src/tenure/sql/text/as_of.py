@@ -5,6 +5,8 @@
     '2026-11-15 12:00:00'           a moment, in UTC unless it says otherwise
     $1                              a parameter that holds one of these
 
+AS OF SNAPSHOT name stands in the same place.
+
 A moment that has not come yet is refused (22023).
 
 One moment counts for the whole statement, so the clause stands once, at the statement's top level, where it
@@ -15,8 +17,8 @@ cannot be read as a part's own:
 
 In parentheses, after one of several tables, in one side of a UNION, or twice, it is refused (0A000).
 
-Walk: `sql.execution.planning` cuts the clause out of the text; `statements` ask `timestamp_of` when they run,
-and `sql.statements.dml.past_blocks` for a block that reads then.
+Walk: `sql.execution.planning` cuts the clause out of the text; `sql.session.past_moments` asks `timestamp_of`
+when a statement runs.
 """
 
 import re
@@ -39,23 +41,30 @@ TEXT, _INSTANT, _INTERVAL = (type_of(TypeRef(name)) for name in ("text", "timest
 
 def cut(text: str) -> tuple[str, str]:
     """Takes the clause out of a statement: the rest, blank where it stood, and what it says ("" if none)."""
-    if "system" not in text.lower():
+    lower = text.lower()
+    if "system" not in lower and "snapshot" not in lower:
         return text, ""
     found = tokens(text)
     words = [each.text.lower() for each in found]
-    places = [at for at in range(len(found) - 3) if words[at : at + 4] == CLAUSE]
+    places = [at for at in range(len(found) - 2) if _is_clause(words, at)]
     if not places:
         return text, ""
     at = places[0]
-    end = _operand_end(found, at + 4)
+    is_snapshot = words[at + 2] == SNAPSHOT
+    operand_at = at + (2 if is_snapshot else 4)
+    end = at + 4 if is_snapshot else _operand_end(found, operand_at)
+    if end > len(found):
+        raise InvalidParameter("AS OF SNAPSHOT needs the name of a snapshot")
     _check_place(found, words, places, end)
     data = text.encode()
-    start_byte, operand, end_byte = found[at].start, found[at + 4].start, found[end - 1].end
+    start_byte, operand, end_byte = found[at].start, found[operand_at].start, found[end - 1].end
     rest = data[:start_byte] + b" " * (end_byte - start_byte) + data[end_byte:]
     return rest.decode(), data[operand:end_byte].decode()
 
 
 CLAUSE = ["as", "of", "system", "time"]
+SNAPSHOT = "snapshot"
+"""AS OF SNAPSHOT name; the operand is "SNAPSHOT name"."""
 _JOINING = frozenset((",", "join", "inner", "left", "right", "full", "cross", "natural"))
 _SET_OPERATIONS = frozenset(("UNION", "INTERSECT", "EXCEPT"))
 """By the kinds of their tokens: a column may be called "union"."""
@@ -63,6 +72,19 @@ _TRANSACTIONS = frozenset(("begin", "start", "set"))
 """Statements in which the clause is an option among others."""
 
 _WHERE = "Write it once, behind the last table of the outermost FROM: it counts for the whole statement."
+
+
+def _is_clause(words: Sequence[str], at: int) -> bool:
+    return words[at : at + 4] == CLAUSE or words[at : at + 3] == ["as", "of", SNAPSHOT]
+
+
+def snapshot_name(operand: str) -> str | None:
+    """The name of a snapshot, if that is what the clause names."""
+    first, _, name = operand.strip().partition(" ")
+    if first.lower() != SNAPSHOT or not name.strip():
+        return None
+    name = name.strip()
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
 
 
 def _check_place(found: Sequence[Token], words: Sequence[str], places: Sequence[int], end: int) -> None:
@@ -126,6 +148,13 @@ def _text_of(value: Datum) -> str:
 
 def moment(text: str, now_micros: int) -> Timestamp:
     """Raises InvalidParameter (22023) if it names no moment of the past."""
+    try:
+        return _moment(text, now_micros)
+    except ValueError as error:
+        raise InvalidParameter(f'AS OF SYSTEM TIME: "{text}" is out of range') from error
+
+
+def _moment(text: str, now_micros: int) -> Timestamp:
     if _DECIMAL.fullmatch(text.strip()):
         return timestamp.parse(text)
     try:

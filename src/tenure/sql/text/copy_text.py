@@ -168,8 +168,8 @@ class CopyReader:
         while True:
             field, was_quoted, at = self._csv_field(line, at)
             position = len(fields)
-            is_null = field == format.null and (not was_quoted or position in format.force_null)
-            fields.append(None if is_null and position not in format.force_not_null else field)
+            is_null = position in format.force_null if was_quoted else position not in format.force_not_null
+            fields.append(None if is_null and field == format.null else field)
             if at >= len(line):
                 return fields
             at += 1

@@ -23,6 +23,7 @@ from google._upb import _message
 from google.protobuf.message import DecodeError
 
 from tenure.base.errors import InvalidParameter, SyntaxFault, TooComplex, UserError, WindowFault
+from tenure.base.interruptible import paced
 
 STATEMENT_BYTES_MAX = 4 * 1024 * 1024
 """The longest statement; larger data goes through COPY."""
@@ -229,14 +230,20 @@ def _scanned(text: str) -> tuple[Token, ...]:
     data = text.encode()
     kinds = found.DESCRIPTOR.fields_by_name["tokens"].message_type.fields_by_name["token"].enum_type
     listed = []
-    for token in found.tokens:
+    for token in paced(found.tokens):
         number, start, end = token.token, token.start, token.end
         name = _TOKEN_NAMES.get(number)
         if name is None:
-            name = _TOKEN_NAMES[number] = kinds.values_by_number[number].name
+            name = _TOKEN_NAMES[number] = _token_name(kinds, number)
         if name not in ("SQL_COMMENT", "C_COMMENT"):
             listed.append(Token(data[start:end].decode(), name, start, end))
     return tuple(listed)
+
+
+def _token_name(kinds: Any, number: int) -> str:
+    """Characters that no statement of PostgreSQL's has, such as a brace, are not among the kinds."""
+    kind = kinds.values_by_number.get(number)
+    return f"ASCII_{number}" if kind is None else str(kind.name)
 
 
 _TOKEN_NAMES: dict[int, str] = {}

@@ -71,29 +71,43 @@ class LakeBase:
         return found
 
     def get_many(self, keys: Sequence[bytes], at: Timestamp) -> dict[bytes, bytes]:
-        """In key order, so that each group is read once even if the cache is full."""
         found: dict[bytes, bytes] = {}
         suffixes = sorted({key[HEAD_BYTES:] for key in keys})
-        for (file, number), wanted in groupby(suffixes, self._live_group):
-            if file is not None:
-                found |= self._in_group(file, number, list(wanted), at)
+        for group, rows in self._rows_of_keys(suffixes, at):
+            found |= group.values_at(rows)
         if at < self.flushed_at:
             for suffix in suffixes:
                 if suffix not in found and (past := self._in_past(suffix, at)) is not None:
                     found[suffix] = past
         return {self._head + suffix: value for suffix, value in found.items()}
 
+    def present(self, keys: Sequence[bytes], at: Timestamp) -> set[bytes]:
+        found: set[bytes] = set()
+        suffixes = sorted({key[HEAD_BYTES:] for key in keys})
+        for group, rows in self._rows_of_keys(suffixes, at):
+            found.update(group.keys_at(rows))
+        if at < self.flushed_at:
+            lost = [suffix for suffix in suffixes if suffix not in found]
+            found.update(suffix for suffix in lost if self._in_past(suffix, at) is not None)
+        return {self._head + suffix for suffix in found}
+
+    def _rows_of_keys(self, keys: Sequence[bytes], at: Timestamp) -> Iterator[tuple[DecodedGroup, list[int]]]:
+        """The rows of sorted keys in the live files, group by group: each is read once even if the cache is
+        full.
+        """
+        for (file, number), wanted in groupby(keys, self._live_group):
+            if file is None:
+                continue
+            group = self.groups.group(file, self.manifest.shapes[file.shape], number)
+            rows = group.rows_of(list(wanted))
+            if at < self.flushed_at:
+                rows = [row for row in rows if group.is_visible(row, at)]
+            yield group, rows
+
     def _live_group(self, key: bytes) -> tuple[File | None, int]:
         """The file and the group of it that may have a key; live files have at most one row of a key."""
         file = self._live_file(key)
         return (None, 0) if file is None else (file, self.groups.last_place(file, key))
-
-    def _in_group(self, file: File, number: int, keys: list[bytes], at: Timestamp) -> dict[bytes, bytes]:
-        group = self.groups.group(file, self.manifest.shapes[file.shape], number)
-        rows = group.rows_of(keys)
-        if at < self.flushed_at:
-            rows = [row for row in rows if group.is_visible(row, at)]
-        return group.values_at(rows)
 
     def _in_live(self, key: bytes, at: Timestamp) -> bytes | None:
         file = self._live_file(key)
@@ -137,11 +151,11 @@ class LakeBase:
 
     def page(self, span: Span, at: Timestamp, limit: int, *, reverse: bool) -> list[Row]:
         lo, hi = span.lo[HEAD_BYTES:], self._end(span.hi)
-        asked = PageRequest(lo, hi, at, reverse, max(1, min(limit, CHUNK_ROWS)))
-        live = self._rows(self._live_within(lo, hi), asked)
+        request = PageRequest(lo, hi, at, reverse, max(1, min(limit, CHUNK_ROWS)))
+        live = self._rows(self._live_within(lo, hi), request)
         if at >= self.flushed_at:
             return list(islice(live, limit))
-        past = [self._rows([file], asked) for file in self._past_at(at) if _meets(file, lo, hi)]
+        past = [self._rows([file], request) for file in self._past_at(at) if _meets(file, lo, hi)]
         return list(islice(merge(live, *past, reverse=reverse), limit))
 
     def _end(self, hi: bytes) -> bytes | None:
@@ -154,36 +168,36 @@ class LakeBase:
         end = len(live) if hi is None else bisect_left(self._firsts, hi)
         return [file for file in live[first:end] if file.last >= lo]
 
-    def _rows(self, files: Sequence[File], asked: PageRequest) -> Iterator[Row]:
-        for file in reversed(files) if asked.reverse else files:
-            for group, first, end in self._slices(file, asked):
-                yield from self._visible(group, first, end, asked)
+    def _rows(self, files: Sequence[File], request: PageRequest) -> Iterator[Row]:
+        for file in reversed(files) if request.reverse else files:
+            for group, first, end in self._slices(file, request):
+                yield from self._visible(group, first, end, request)
 
-    def _slices(self, file: File, asked: PageRequest) -> Iterator[tuple[DecodedGroup, int, int]]:
+    def _slices(self, file: File, request: PageRequest) -> Iterator[tuple[DecodedGroup, int, int]]:
         """Slices of groups, in order, that lie between two keys."""
         firsts = self.groups.footer(file).firsts
-        start = self.groups.place(file, asked.lo)
-        stop = len(firsts) if asked.hi is None else bisect_left(firsts, asked.hi)
+        start = self.groups.place(file, request.lo)
+        stop = len(firsts) if request.hi is None else bisect_left(firsts, request.hi)
         numbers = range(start, stop)
-        for number in reversed(numbers) if asked.reverse else numbers:
+        for number in reversed(numbers) if request.reverse else numbers:
             group = self.groups.group(file, self.manifest.shapes[file.shape], number)
-            first = group.seek(asked.lo)
-            end = len(group) if asked.hi is None else group.seek(asked.hi)
-            if asked.reverse:
+            first = group.seek(request.lo)
+            end = len(group) if request.hi is None else group.seek(request.hi)
+            if request.reverse:
                 # From the end, so that the last rows come first and few are decoded in vain.
-                for cut in range(end, first, -asked.chunk_rows):
-                    yield group, max(first, cut - asked.chunk_rows), cut
+                for cut in range(end, first, -request.chunk_rows):
+                    yield group, max(first, cut - request.chunk_rows), cut
             else:
-                for cut in range(first, end, asked.chunk_rows):
-                    yield group, cut, min(end, cut + asked.chunk_rows)
+                for cut in range(first, end, request.chunk_rows):
+                    yield group, cut, min(end, cut + request.chunk_rows)
 
-    def _visible(self, group: DecodedGroup, first: int, end: int, asked: PageRequest) -> Iterator[Row]:
+    def _visible(self, group: DecodedGroup, first: int, end: int, request: PageRequest) -> Iterator[Row]:
         keys = group.keys.slice(first, end - first).to_pylist()
         values = group.values(first, end)
         rows = range(end - first)
-        is_past_read = asked.at < self.flushed_at
-        for row in reversed(rows) if asked.reverse else rows:
-            if not is_past_read or group.is_visible(first + row, asked.at):
+        is_past_read = request.at < self.flushed_at
+        for row in reversed(rows) if request.reverse else rows:
+            if not is_past_read or group.is_visible(first + row, request.at):
                 yield self._head + keys[row], values[row]
 
 

@@ -39,7 +39,7 @@ class LakeBases:
         self._cache_bytes = cache_bytes
         self._groups: DecodedGroups | None = None
         self._lock = store.env.lock()
-        self._known: dict[bytes, LakeBase] = {}
+        self._bases: dict[bytes, LakeBase] = {}
         self.far_tables: set[int] = set()
         """Indexes with a base in an object store: reading a row of one may take seconds."""
         self._follower = Follower(
@@ -61,8 +61,8 @@ class LakeBases:
     def _load(self, snapshot: Snapshot) -> None:
         heads = {self._head(self._adopt(manifest).manifest) for manifest in self._manifests.all(snapshot)}
         with self._lock:
-            for head in self._known.keys() - heads:
-                del self._known[head]  # one that is newer than the snapshot comes again with the next changes
+            for head in self._bases.keys() - heads:
+                del self._bases[head]  # one that is newer than the snapshot comes again with the next changes
 
     def follow(self) -> float:
         """Waits for changes and applies them: a step for a loop."""
@@ -83,7 +83,7 @@ class LakeBases:
         self._follower.close()
 
     def of(self, head: bytes) -> "LakeBase | None":
-        return self._known.get(head)
+        return self._bases.get(head)
 
     def newer(self, head: bytes, base: Base | None) -> "LakeBase":
         table, index = self._keyspace.table_and_index(head)
@@ -98,17 +98,17 @@ class LakeBases:
         return self._adopt(manifest)
 
     def bases(self) -> "list[LakeBase]":
-        return list(self._known.values())
+        return list(self._bases.values())
 
     def _adopt(self, manifest: Manifest) -> "LakeBase":
         head = self._head(manifest)
         with self._lock:
-            known = self._known.get(head)
-            if known is None or known.flushed_at <= manifest.flushed_at:
-                known = self._known[head] = self._base(manifest, head)
+            base = self._bases.get(head)
+            if base is None or base.flushed_at <= manifest.flushed_at:
+                base = self._bases[head] = self._base(manifest, head)
                 if not self.files.is_local:
                     self.far_tables.add(manifest.table)
-            return known
+            return base
 
     def _head(self, manifest: Manifest) -> bytes:
         return self._keyspace.head(manifest.table, manifest.index)
@@ -125,4 +125,4 @@ class LakeBases:
     def _forget(self, key: bytes) -> None:
         table, index = self._manifests.index_of(key)
         with self._lock:
-            self._known.pop(self._keyspace.head(table, index), None)
+            self._bases.pop(self._keyspace.head(table, index), None)

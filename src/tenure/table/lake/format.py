@@ -111,8 +111,9 @@ def write(files: Files, name: str, shape: FileShape, table: Rows) -> WrittenFile
     bounds = firsts[0], keys[len(keys) - 1].as_py()
     size, whole = len(body) + len(tail), checksum(body, tail)
     times, ends = _times(table), (len(tail), checksum(tail))
+    odd = _odd(table, shape)
     return WrittenFile(
-        File(name, *bounds, len(keys), size, whole, 0, *times, _odd(table, shape), *ends), shape
+        File(name, *bounds, len(keys), size, whole, 0, *times, odd, *ends, table.nbytes), shape
     )
 
 
@@ -167,17 +168,17 @@ def _times(table: Rows) -> tuple[Timestamp, Timestamp, Timestamp]:
 
 def checksum(*pieces: Buffer) -> bytes:
     """By the function that processors have instructions for."""
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for piece in pieces:
-        made.update(memoryview(piece))
-    return made.digest()
+        digest.update(memoryview(piece))
+    return digest.digest()
 
 
-def has_checksum(data: Buffer, known: bytes) -> bool:
+def has_checksum(data: Buffer, expected: bytes) -> bool:
     """Files of earlier versions have one of another kind."""
-    if len(known) == OLDER_CHECKSUM_BYTES:
-        return hashlib.blake2b(memoryview(data), digest_size=OLDER_CHECKSUM_BYTES).digest() == known
-    return checksum(data) == known
+    if len(expected) == OLDER_CHECKSUM_BYTES:
+        return hashlib.blake2b(memoryview(data), digest_size=OLDER_CHECKSUM_BYTES).digest() == expected
+    return checksum(data) == expected
 
 
 def _odd(table: Rows, shape: FileShape) -> tuple[int, ...]:
@@ -227,10 +228,10 @@ def entries(shape: FileShape, rows: Rows) -> list[bytes]:
     ids = [column.id for column in kept]
     columns = [packed(column.type, rows.column(name_of(column.id))) for column in kept]
     rests: Iterable[bytes | None] = rows.column(REST).to_pylist()
-    made = []
+    found = []
     for row, rest in zip(zip(*columns, strict=True) if columns else [()] * len(rows), rests, strict=True):
         value = dict(zip(ids, row, strict=True))
         if rest is not None:
             value |= unpack_columns(rest)
-        made.append(ROW_FORMAT + pack(value))
-    return made
+        found.append(ROW_FORMAT + pack(value))
+    return found

@@ -84,12 +84,16 @@ class DecodedGroup(NamedTuple):
         """The values as the store would have them."""
         return entries(self.shape, self.rows.slice(first, end - first))
 
+    def keys_at(self, rows: list[int]) -> list[bytes]:
+        keys: list[bytes] = self.keys.take(pa.array(rows, pa.int32())).to_pylist() if rows else []
+        return keys
+
     def values_at(self, rows: list[int]) -> dict[bytes, bytes]:
         """The same of some rows, by their keys."""
         if not rows:
             return {}
-        taken = self.rows.take(pa.array(rows, pa.int32()))
-        return dict(zip(taken.column(KEY).to_pylist(), entries(self.shape, taken), strict=True))
+        rows_at = self.rows.take(pa.array(rows, pa.int32()))
+        return dict(zip(rows_at.column(KEY).to_pylist(), entries(self.shape, rows_at), strict=True))
 
 
 class DecodedGroups:
@@ -121,16 +125,16 @@ class DecodedGroups:
         return max(0, bisect_right(self.footer(file).firsts, key) - 1)
 
     def group(self, file: File, shape: FileShape, number: int) -> DecodedGroup:
-        known = (file.name, number)
+        key = (file.name, number)
         with self._lock:
-            found = self._groups.pop(known, None)
+            found = self._groups.pop(key, None)
             if found is not None:
-                self._groups[known] = found
+                self._groups[key] = found
                 return found
         group = _group(file, shape, self.files.read_groups(file, [number]))
         with self._lock:
-            if known not in self._groups:
-                self._groups[known] = group
+            if key not in self._groups:
+                self._groups[key] = group
                 self.held_bytes += group.held_bytes
             self._evict()
         return group
@@ -141,21 +145,21 @@ class DecodedGroups:
         As numpy arrays where none is long: searching there is ten times as fast.
         """
         with self._lock:
-            held = {number: self._keys.get((file.name, number)) for number in numbers}
-        missing = [number for number, keys in held.items() if keys is None]
+            found = {number: self._keys.get((file.name, number)) for number in numbers}
+        missing = [number for number, keys in found.items() if keys is None]
         if missing:
             footer = self.footer(file)
             keys, start = self.files.read_groups(file, missing, [KEY]).column(KEY).combine_chunks(), 0
             for number in missing:
                 count = footer.metadata.row_group(number).num_rows
-                held[number] = _copied(keys.slice(start, count))
+                found[number] = _copied(keys.slice(start, count))
                 start += count
-            self._hold_keys(file, {number: held[number] for number in missing})
-        return [held[number] for number in numbers]
+            self._hold_keys(file, {number: found[number] for number in missing})
+        return [found[number] for number in numbers]
 
-    def _hold_keys(self, file: File, made: dict[int, HeldKeys]) -> None:
+    def _hold_keys(self, file: File, keys_of: dict[int, HeldKeys]) -> None:
         with self._lock:
-            for number, keys in made.items():
+            for number, keys in keys_of.items():
                 if (file.name, number) not in self._keys:
                     self._keys[file.name, number] = keys
                     self.held_bytes += keys.nbytes

@@ -93,17 +93,17 @@ def hidden_at(hidings: Iterable[HiddenRows], file: File, at: Timestamp) -> bytes
     return None if bits is None or not bits.any() else bits.tobytes()
 
 
-def _extended(known: HiddenFileRows | None, file: File, positions: Int64s, at: Int64s) -> HiddenFileRows:
-    if known is None:
-        known = HiddenFileRows(np.zeros((file.rows + 7) // 8, dtype=np.uint8), (), (), ZERO_AT)
-    is_new = (known.bits[positions >> 3] >> (7 - (positions & 7))) & 1 == 0
+def _extended(hidden: HiddenFileRows | None, file: File, positions: Int64s, at: Int64s) -> HiddenFileRows:
+    if hidden is None:
+        hidden = HiddenFileRows(np.zeros((file.rows + 7) // 8, dtype=np.uint8), (), (), ZERO_AT)
+    is_new = (hidden.bits[positions >> 3] >> (7 - (positions & 7))) & 1 == 0
     positions, at = positions[is_new], at[is_new]
     if not len(positions):
-        return known
-    bits = known.bits.copy()
+        return hidden
+    bits = hidden.bits.copy()
     np.bitwise_or.at(bits, positions >> 3, (128 >> (positions & 7)).astype(np.uint8))
-    last_at = max(known.last_at, int(at.max()))
-    return HiddenFileRows(bits, (*known.positions, positions), (*known.at, at), last_at)
+    last_at = max(hidden.last_at, int(at.max()))
+    return HiddenFileRows(bits, (*hidden.positions, positions), (*hidden.at, at), last_at)
 
 
 def located(

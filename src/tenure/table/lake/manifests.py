@@ -20,7 +20,7 @@ Invariant (manifest-order): live files are sorted, and their bounds do not overl
 Walk: `lake.publishing` writes manifests; `lake.bases` reads them for the node, kernels get them in tasks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.descriptors.definitions import TypeRef
@@ -72,6 +72,8 @@ class File(Record, frozen=True):
     """The length and checksum of the tail, which has the checksums of its chunks; absent in files of earlier
     versions.
     """
+    held_size: int = 0
+    """The size of its rows in memory, in bytes; 0 in files of earlier versions."""
 
 
 class WrittenFile(Record, frozen=True):
@@ -140,6 +142,10 @@ class Manifests:
     def get(self, source: Transaction | Snapshot, table: int, index: int) -> Manifest | None:
         found = self._records.get(source, table, index)
         return None if found is None else dated(found)
+
+    def read_ahead(self, source: Transaction | Snapshot, indexes: Iterable[tuple[int, int]]) -> None:
+        """Reads in one call the manifests that `get` is about to read, by table and index."""
+        source.read_ahead([self._records.key(*index) for index in indexes])
 
     def all(self, source: Transaction | Snapshot, *table: int) -> Iterator[Manifest]:
         """The manifests of all indexes, or of those of one table."""

@@ -9,7 +9,8 @@ of a log-structured tree are:
 The key space is cut where live files begin, and a past file belongs to the range of its first key. When
 `FANOUT` files of one such range are in one tier, they become one file, which may fill up the tier above. So a
 range has at most `FILES_MAX` files that are not full, besides those that the newest merge wrote, and beyond
-the first tier a row is rewritten at most once per tier. Full files are never rewritten for their number:
+the first tier a row is rewritten at most once per tier. A file of wide rows is full from `FULL_BYTES` in
+memory on. Full files are never rewritten for their number:
 there is one for hundreds of thousands of revisions, and their times tell which reads need them.
 
 Files that are close in time are merged first. So a full file covers few times, and is dropped as a whole once
@@ -31,10 +32,12 @@ FANOUT = 4
 FIRST_TIER_ROWS = 1_024
 """Fewer rows cost as much to write as so many."""
 
-FULL_ROWS = 1 << 18
-"""`FANOUT` files that are not full have at most `format.FILE_ROWS` rows together: a task holds no more."""
+FULL_ROWS, FULL_BYTES = 1 << 18, 8 << 20
+"""`FANOUT` files that are not full have at most `format.FILE_ROWS` rows together, and few enough bytes for
+the memory of a task: it holds no more.
+"""
 
-GROUP_ROWS_MAX = FANOUT * FULL_ROWS
+GROUP_ROWS_MAX, GROUP_BYTES_MAX = FANOUT * FULL_ROWS, FANOUT * FULL_BYTES
 
 
 def needless(manifest: Manifest, keep: Keep) -> tuple[File, ...]:
@@ -56,6 +59,12 @@ class _Group(NamedTuple):
 
     files: tuple[File, ...]
     rows: int
+    size: int
+    """In memory, in bytes."""
+
+    @property
+    def is_full(self) -> bool:
+        return self.rows >= FULL_ROWS or self.size >= FULL_BYTES
 
 
 def _groups(files: Iterable[File]) -> list[tuple[File, ...]]:
@@ -63,14 +72,15 @@ def _groups(files: Iterable[File]) -> list[tuple[File, ...]]:
     ordered = sorted(files, key=lambda file: (file.until, file.first_at, file.name))
     tiers: dict[int, list[_Group]] = {}
     for file in ordered:
-        if file.rows < FULL_ROWS:
-            tiers.setdefault(tier(file.rows), []).append(_Group((file,), file.rows))
+        alone = _Group((file,), file.rows, file.held_size)
+        if not alone.is_full:
+            tiers.setdefault(tier(file.rows), []).append(alone)
     full: list[_Group] = []
     for number in range(tier(FULL_ROWS)):
         waiting = tiers.pop(number, [])
         while len(waiting) >= FANOUT:
             merged, waiting = _first(waiting)
-            if merged.rows >= FULL_ROWS:
+            if merged.is_full:
                 full.append(merged)
             elif tier(merged.rows) > number:
                 tiers.setdefault(tier(merged.rows), []).append(merged)
@@ -82,12 +92,13 @@ def _groups(files: Iterable[File]) -> list[tuple[File, ...]]:
 
 def _first(groups: Sequence[_Group]) -> tuple[_Group, list[_Group]]:
     """As many of the first groups as a task may hold, as one, and the others."""
-    rows, count = 0, 0
-    while count < len(groups) and rows + groups[count].rows <= GROUP_ROWS_MAX:
-        rows += groups[count].rows
-        count += 1
+    rows, size, count = 0, 0, 0
+    for group in groups:
+        if rows + group.rows > GROUP_ROWS_MAX or size + group.size > GROUP_BYTES_MAX:
+            break
+        rows, size, count = rows + group.rows, size + group.size, count + 1
     files = tuple(file for group in groups[:count] for file in group.files)
-    return _Group(files, rows), list(groups[count:])
+    return _Group(files, rows, size), list(groups[count:])
 
 
 def tier(rows: int) -> int:

@@ -120,8 +120,8 @@ def publish(
     flushed_at: Timestamp | None,
 ) -> None:
     """Makes a merge's result the base; without `flushed_at` as of its commit, because it had input."""
-    known = manifests.get(txn, began_with.table, began_with.index)
-    if (known or no_base(began_with.table, began_with.index)) != began_with:
+    manifest = manifests.get(txn, began_with.table, began_with.index)
+    if (manifest or no_base(began_with.table, began_with.index)) != began_with:
         raise RetryError("the base has changed since the merge began")
     successor = succeeded(began_with, replaced, MAX_AT if flushed_at is None else flushed_at)
     manifests.put(txn, successor, as_published=flushed_at is None)

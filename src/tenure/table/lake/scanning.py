@@ -34,9 +34,10 @@ import pyarrow.compute as pc
 from tenure.base.errors import BaseMoved, CorruptData
 from tenure.base.timestamp import MAX_AT, ZERO_AT, Timestamp
 from tenure.kv.keys import Span
-from tenure.kv.snapshot import judge, marks
+from tenure.kv.protected_reads import ProtectedRead
+from tenure.kv.snapshot import judge_span, marks
 from tenure.kv.store import Store
-from tenure.storage.engine import HEAD_BYTES, Revision, Revisions
+from tenure.storage.engine import HEAD_BYTES, ReadResult, Revision, Revisions
 from tenure.table.arrays import Rows
 from tenure.table.key_order import bounds_within
 from tenure.table.lake.checked_files import CheckedFiles
@@ -78,6 +79,10 @@ class ScanRequest:
     since_at: Timestamp | None = None
     is_all: bool = False
     """Every revision since, instead of the newest alone."""
+    protected: tuple[ProtectedRead, ...] = ()
+    """Protections of `at` or `since_at`, in whose name it reads below the threshold. All revisions since a
+    time are not kept by a protection of that time.
+    """
 
     @property
     def is_of_changes(self) -> bool:
@@ -90,8 +95,8 @@ class ScanRequest:
 
     @property
     def schema(self) -> pa.Schema:
-        made = schema_of(self.format.shape)
-        fields = [made.field(name_of(id)) for id in self.columns]
+        schema = schema_of(self.format.shape)
+        fields = [schema.field(name_of(id)) for id in self.columns]
         fields.append(pa.field(ODD, pa.binary()))
         if self.is_of_changes:
             fields += [pa.field(AT, pa.int64()), pa.field(DELETED, pa.bool_())]
@@ -111,14 +116,14 @@ class ScanRequest:
 class Scanner:
     """One pass over a span of an index."""
 
-    def __init__(self, store: Store, files: CheckedFiles, asked: ScanRequest, span: Span) -> None:
+    def __init__(self, store: Store, files: CheckedFiles, request: ScanRequest, span: Span) -> None:
         self._store = store
         self._files = files
-        self._asked = asked
+        self._request = request
         self._span = span
         self._head = span.lo[:HEAD_BYTES]
-        self._format = asked.format
-        self._schema = asked.schema
+        self._format = request.format
+        self._schema = request.schema
         self._manifests = Manifests(store.keyspace)
         self.manifest = self._newest()
 
@@ -137,9 +142,11 @@ class Scanner:
                 self._move_on(error)
 
     def _newest(self) -> Manifest:
-        table = self._asked.layout.table.id
+        table = self._request.layout.table.id
         snapshot = self._store.snapshot()
-        return self._manifests.get(snapshot, table, self._asked.index) or no_base(table, self._asked.index)
+        return self._manifests.get(snapshot, table, self._request.index) or no_base(
+            table, self._request.index
+        )
 
     def _move_on(self, error: Exception) -> None:
         newest = self._newest()
@@ -156,23 +163,23 @@ class Scanner:
         """The ends of pieces, in order: each has about so many rows of files."""
         groups = []
         for file in self._files_within(Span(lo, self._span.hi)):
-            known = self._files.footer(file)
-            for number, first in enumerate(known.firsts):
-                groups.append((self._head + first, known.metadata.row_group(number).num_rows))
-        ends, held = [], 0
+            footer = self._files.footer(file)
+            for number, first in enumerate(footer.firsts):
+                groups.append((self._head + first, footer.metadata.row_group(number).num_rows))
+        ends, size = [], 0
         for first, rows in sorted(groups):
-            if held and held + rows > PIECE_ROWS and lo < first < self._span.hi:
+            if size and size + rows > PIECE_ROWS and lo < first < self._span.hi:
                 ends.append(first)
-                held = 0
-            held += rows
+                size = 0
+            size += rows
         return [*ends, self._span.hi]
 
     def _files_within(self, span: Span) -> list[File]:
         """Files that may have wanted rows of a span."""
-        asked, manifest = self._asked, self.manifest
-        if asked.is_of_changes and asked.start_at >= manifest.flushed_at:
+        request, manifest = self._request, self.manifest
+        if request.is_of_changes and request.start_at >= manifest.flushed_at:
             return []
-        live = [file for file in manifest.live if file.first_at <= asked.at]
+        live = [file for file in manifest.live if file.first_at <= request.at]
         past = [file for file in manifest.past if self._may_tell(file)]
         return [
             file
@@ -182,43 +189,55 @@ class Scanner:
 
     def _may_tell(self, file: File) -> bool:
         """Whether a past file has rows that were visible, or changed, at the wanted times."""
-        asked = self._asked
-        if asked.is_of_changes:
-            return file.first_at <= asked.at and file.until > asked.start_at
-        return asked.at < self.manifest.flushed_at and file.first_at <= asked.at < file.until
+        request = self._request
+        if request.is_of_changes:
+            return file.first_at <= request.at and file.until > request.start_at
+        return request.at < self.manifest.flushed_at and file.first_at <= request.at < file.until
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
     def _piece(self, span: Span) -> tuple[Rows, bytes]:
         """Rows from the start of a span on, and the key up to which they go."""
-        asked = self._asked
-        if asked.at < self.manifest.flushed_at:
-            rows = self._changes(span, []) if asked.is_of_changes else self._visible_before(span)
+        request = self._request
+        if request.at < self.manifest.flushed_at:
+            rows = self._changes(span, []) if request.is_of_changes else self._visible_before(span)
             # After the files were read: a threshold is published before history is removed from them.
             found = marks(self._store.engine, self._store.keyspace, span)
-            judge(found, read_at=asked.start_at, flushed_at=MAX_AT)
+            self._judge(found, span, flushed_at=MAX_AT)
             return rows, span.hi
         delta, end = self._delta(span)
         span = Span(span.lo, end)
-        rows = self._changes(span, delta) if asked.is_of_changes else self._visible(span, delta)
+        rows = self._changes(span, delta) if request.is_of_changes else self._visible(span, delta)
         return rows, end
 
     def _delta(self, span: Span) -> tuple[list[Revision], bytes]:
         """The store's revisions above the base, of as much of the span as is read at once."""
-        asked, flushed_at = self._asked, self.manifest.flushed_at
-        since_at = max(flushed_at, asked.start_at) if asked.is_of_changes else flushed_at
+        request, flushed_at = self._request, self.manifest.flushed_at
+        since_at = max(flushed_at, request.start_at) if request.is_of_changes else flushed_at
         guard = self._store.keyspace.guard(span)
         found: list[Revision] = []
         lo = span.lo
         while True:
-            page = self._store.engine.revisions(Revisions(lo, span.hi, guard, since_at, asked.at, PAGE_KEYS))
-            judge(page, read_at=asked.start_at, flushed_at=since_at)
+            page = self._store.engine.revisions(
+                Revisions(lo, span.hi, guard, since_at, request.at, PAGE_KEYS)
+            )
+            self._judge(page, span, flushed_at=since_at)
             found += page.revisions
             if not page.last:
                 return found, span.hi
             lo = page.last + b"\0"
             if len(found) >= DELTA_ROWS:
                 return found, lo
+
+    def _judge(self, found: ReadResult, span: Span, *, flushed_at: Timestamp) -> None:
+        request = self._request
+        for read_at in {request.start_at, request.at}:
+            judge_span(
+                *(self._store.engine, self._store.keyspace, () if request.is_all else request.protected),
+                *(span, found),
+                read_at=read_at,
+                flushed_at=flushed_at,
+            )
 
     # ── rows ───────────────────────────────────────────────────────────────────────────────────
 
@@ -236,7 +255,7 @@ class Scanner:
 
     def _visible_before(self, span: Span) -> Rows:
         """At a time before F."""
-        at = self._asked.at
+        at = self._request.at
         tables = []
         for file in self._files_within(span):
             rows = self._rows_of(file, span)
@@ -247,20 +266,20 @@ class Scanner:
         return self._picked(in_order([self._nothing, *tables]))
 
     def _changes(self, span: Span, delta: Sequence[Revision]) -> Rows:
-        asked = self._asked
+        request = self._request
         tables, ended = [], []
         for file in self._files_within(span):
             rows = self._rows_of(file, span)
-            tables.append(began_within(rows, asked.start_at, asked.at).select(self._names))
+            tables.append(began_within(rows, request.start_at, request.at).select(self._names))
             if UNTIL in rows.column_names:
                 ended.append(rows.select([KEY, UNTIL]))
         begun = in_order([self._nothing, *tables])
-        dead = deletions(begun, ended, asked.start_at, asked.at)
+        dead = deletions(begun, ended, request.start_at, request.at)
         dead += [(revision.key[HEAD_BYTES:], revision.at) for revision in delta if revision.value is None]
-        made = self._of_revisions([revision for revision in delta if revision.value is not None])
-        there = [there_still(rows) for rows in (begun, made)]
+        written = self._of_revisions([revision for revision in delta if revision.value is not None])
+        there = [there_still(rows) for rows in (begun, written)]
         rows = in_order([*there, gone(self._format, there[0].schema, dead)])
-        return self._picked(with_until(rows) if asked.is_all else newest(rows))
+        return self._picked(with_until(rows) if request.is_all else newest(rows))
 
     @property
     def _names(self) -> list[str]:
@@ -279,7 +298,7 @@ class Scanner:
         return pa.concat_tables(tables) if tables else self._schema.empty_table()
 
     def _of_revisions(self, revisions: Sequence[Revision]) -> Rows:
-        return with_odd(of_revisions(self._format, revisions), self._asked.columns)
+        return with_odd(of_revisions(self._format, revisions), self._request.columns)
 
     # ── rows of files ──────────────────────────────────────────────────────────────────────────
 
@@ -288,10 +307,10 @@ class Scanner:
         groups, is_cut = self._groups(file, span)
         if is_cut or not self._is_plain(file):
             return self._picked(self._rows_of(file, span))
-        names = [name_of(id) for id in self._asked.columns]
-        known = self._files.footer(file)
+        names = [name_of(id) for id in self._request.columns]
+        footer = self._files.footer(file)
         rows = self._files.read_groups(file, groups, names).select(names)
-        count = sum(known.metadata.row_group(number).num_rows for number in groups)
+        count = sum(footer.metadata.row_group(number).num_rows for number in groups)
         odd = pa.nulls(count, pa.binary())
         if not names:
             return pa.table([odd], schema=self._schema)
@@ -308,15 +327,15 @@ class Scanner:
         wanted = {column.id for column in self._format.shape.columns}
         there = self.manifest.shapes[file.shape]
         shape = FileShape(tuple(column for column in there.columns if column.id in wanted))
-        known = self._files.footer(file)
+        footer = self._files.footer(file)
         names = [KEY, AT, *(name_of(column.id) for column in shape.columns), REST]
-        if _is_past(known):
+        if _is_past(footer):
             names.insert(2, UNTIL)
         groups, is_cut = self._groups(file, span)
         rows = self._files.read_groups(file, groups, names)
         if is_cut or UNTIL in names:
             rows = rows.slice(*bounds_within(rows.column(KEY), span.lo[HEAD_BYTES:], self._end(span)))
-        return with_odd(of_file(self._format, file, shape, rows), self._asked.columns)
+        return with_odd(of_file(self._format, file, shape, rows), self._request.columns)
 
     def _groups(self, file: File, span: Span) -> tuple[range, bool]:
         """The row groups that may have rows of a span, and whether they may have others, too."""
@@ -334,5 +353,5 @@ class Scanner:
         return span.hi[HEAD_BYTES:] if span.hi.startswith(self._head) else None
 
 
-def _is_past(known: Footer) -> bool:
-    return UNTIL in known.metadata.schema.names
+def _is_past(footer: Footer) -> bool:
+    return UNTIL in footer.metadata.schema.names

@@ -94,10 +94,10 @@ def _column(format: IndexFormat, column: FileColumn, rows: list[dict[int, Packed
         return pa.nulls(len(rows), column_type(column.type))  # dropped: rows keep their values
     values = [row.get(id, filled) for row in rows]
     try:
-        made = array(kind, values)
+        cells = array(kind, values)
         for row in rows:
             row.pop(id, None)
-        return made
+        return cells
     except Unrepresentable:
         return _with_odd_ones(kind, column, values, rows)
 
@@ -105,15 +105,15 @@ def _column(format: IndexFormat, column: FileColumn, rows: list[dict[int, Packed
 def _with_odd_ones(
     kind: Type, column: FileColumn, values: list[Packed], rows: list[dict[int, Packed]]
 ) -> Column:
-    made = []
+    cells = []
     for value, row in zip(values, rows, strict=True):
         try:
-            made.append(array(kind, [value]))
+            cells.append(array(kind, [value]))
             row.pop(column.id, None)
         except Unrepresentable:
-            made.append(pa.nulls(1, column_type(column.type)))
+            cells.append(pa.nulls(1, column_type(column.type)))
             row[column.id] = value
-    return pa.concat_arrays(made)
+    return pa.concat_arrays(cells)
 
 
 def _kind(format: IndexFormat, column: FileColumn) -> Type | None:
@@ -133,9 +133,9 @@ def of_file(format: IndexFormat, file: File, shape: FileShape, rows: Rows) -> Ro
         return rows.select(schema.names).cast(schema)
     rests = [None if rest is None else unpack_columns(rest) for rest in rows.column(REST).to_pylist()]
     columns = {name: rows.column(name) for name in (KEY, AT, UNTIL) if name in rows.column_names}
-    known = {column.id: column for column in shape.columns}
+    file_columns = {column.id: column for column in shape.columns}
     for column in format.shape.columns:
-        columns[name_of(column.id)] = _reshaped(format, column, known.get(column.id), rows, rests)
+        columns[name_of(column.id)] = _reshaped(format, column, file_columns.get(column.id), rows, rests)
     packed_rests = [pack(rest) if rest else None for rest in rests]
     columns[REST] = pa.array(packed_rests, pa.binary())
     return pa.table([columns[name] for name in schema.names], schema=schema)
@@ -167,16 +167,16 @@ def _reshaped(
         if rest is not None and column.id in rest:
             values[place] = rest.pop(column.id)
     kind = _kind(format, column) or type_of(_plain(column.type))
-    made = pa.array([], to)
+    empty = pa.array([], to)
     try:
-        made = array(kind, values)
+        empty = array(kind, values)
     except Unrepresentable:
         kept: list[dict[int, Any]] = [{column.id: value} for value in values]
-        made = _with_odd_ones(kind, column, values, kept)
+        empty = _with_odd_ones(kind, column, values, kept)
         for place, odd in enumerate(kept):
             if odd:
                 rests[place] = {**(rests[place] or {}), **odd}
-    return made
+    return empty
 
 
 def _plain(ref: TypeRef) -> TypeRef:

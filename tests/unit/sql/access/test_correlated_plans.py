@@ -14,7 +14,7 @@ from tenure.sql.plans.plan import Aggregate, Join, Query, walk
 from tenure.sql.rows.run import Rows
 from tenure.sql.rows.runner import compile
 from tenure.sql.text.parse import one
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.sql.plans import Desk
 from tests.unit.sql.two_sides import TABLES, Names, rows_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.kv.store import Store
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.postgres_server import Server
 from tests.unit.sql.two_sides import TwoSides
 

@@ -10,7 +10,7 @@ from tenure.kv.store import Store
 from tenure.sql.access.planner import with_access
 from tenure.sql.plans.free_values import nested_in
 from tenure.sql.plans.plan import Plan, Scan, Sort, walk
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.postgres_server import Server
 from tests.unit.sql.access.statements import GROUPS, JOINS, ORDERS, READS, SUBQUERIES, WINDOWS
 from tests.unit.sql.two_sides import TwoSides

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from tenure.base.env import SystemEnv
@@ -14,6 +15,7 @@ from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr.types.type_names import type_of
 from tenure.sql.duck.duck_types import Value, shape_of
 from tenure.sql.duck.engine import DuckEngine
+from tenure.sql.duck.query_connection import BINDS_ONCE, FETCH_ROWS, reader
 from tenure.sql.duck.rendering import Rendered
 from tenure.table.columnar import Columns
 
@@ -25,6 +27,21 @@ def engine() -> Iterator[DuckEngine]:
     engine = DuckEngine(SystemEnv(), memory_bytes=64 << 20, threads=1)
     yield engine
     engine.close()
+
+
+def test_an_engine_tells_what_it_has_allocated(engine: DuckEngine) -> None:
+    before = engine.used_bytes()
+    engine._database.execute("CREATE TEMP TABLE t AS SELECT range AS g FROM range(1000000)")
+    assert before + (2 << 20) < engine.used_bytes() < 64 << 20
+    engine.close()
+    assert engine.used_bytes() == 0
+
+
+def test_a_query_beyond_the_engines_memory_is_left_to_the_rows_executor(engine: DuckEngine) -> None:
+    """Whose memory is charged to its statement."""
+    long = "SELECT string_agg(range::text || repeat('x', 100), '') AS x FROM range(3000000)"
+    sql = f"SELECT max(x) FROM ({long})"
+    assert engine.run(_rendered(sql), dict, lambda: None, account=lone_account(1 << 30)) is None
 
 
 def _rendered(sql: str) -> Rendered:
@@ -59,6 +76,23 @@ def test_it_reaches_nothing_outside(engine: DuckEngine, sql: str, tmp_path: Path
     file.write_text("secret", encoding="utf-8")
     assert _answer(engine, sql.format(file=file)) is None
     assert file.read_text(encoding="utf-8") == "secret"
+
+
+@pytest.mark.parametrize("binds_once", sorted({False, BINDS_ONCE}))
+def test_rows_are_the_same_however_often_a_query_is_bound(binds_once: bool) -> None:
+    with duckdb.connect(":memory:") as connection:
+        sql = "SELECT i AS c0, octet_length($b) AS c1 FROM range(50_000) AS t(i)"
+        batches = list(reader(connection.cursor(), sql, {"b": b"123"}, binds_once=binds_once))
+        assert [each.num_rows for each in batches] == [FETCH_ROWS, FETCH_ROWS, 10_000]
+        assert batches[2].to_pylist()[-1] == {"c0": 49_999, "c1": 3}
+        (lone,) = reader(connection.cursor(), "SELECT 1 AS c0", {}, binds_once=binds_once)
+        assert lone.to_pylist() == [{"c0": 1}]
+
+
+def test_rows_come_as_they_are_made() -> None:
+    with duckdb.connect(":memory:", config={"memory_limit": "64MB", "temp_directory": ""}) as connection:
+        first = next(iter(reader(connection.cursor(), "SELECT * FROM range(1_000_000_000)", {})))
+        assert first.num_rows == FETCH_ROWS
 
 
 def test_a_query_beyond_its_memory_is_given_up(engine: DuckEngine) -> None:

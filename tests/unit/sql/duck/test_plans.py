@@ -1,160 +1,14 @@
 """Whole plans in DuckDB against the same plans by rows."""
 
 import random
-from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from tenure.base.env import SystemEnv
-from tenure.base.errors import TenureError, UserError
-from tenure.base.memory import lone_account
-from tenure.catalog.descriptors.definitions import Table, TypeRef
-from tenure.expr.types.json_values import Jsonb
-from tenure.expr.types.type_names import _MAKERS, type_of
-from tenure.kv.store import Store
-from tenure.sql.access.planner import with_access
-from tenure.sql.bind.binder import bind_query
-from tenure.sql.bind.parameters import Parameters
-from tenure.sql.duck.duck_types import shape_of
-from tenure.sql.duck.offload import Duck
-from tenure.sql.duck.rendering import render
 from tenure.sql.plans.plan import Query
 from tenure.sql.rows.run import QueryRun
 from tenure.sql.rows.runner import compile
-from tenure.sql.text.parse import one
-from tenure.storage.sqlite import MEMORY, SqliteEngine
-from tenure.table.arrow import is_opaque
-from tenure.table.read import Source
-from tenure.table.rows import Layouts, Row
-from tests.unit.sql.schema import TABLES, KnownNames
-from tests.unit.table.trees import CONTEXT
-
-NAMES = KnownNames()
-
-
-class House:
-    """A store with the schema's tables filled, and queries by rows and by DuckDB."""
-
-    def __init__(self, seed: int = 1, rows: int = 60) -> None:
-        env = SystemEnv()
-        self.engine = SqliteEngine(MEMORY, env)
-        self.store = Store(self.engine, env)
-        self.layouts = Layouts(self.store.keyspace)
-        self.duck = Duck(self.store)
-        rng = random.Random(seed)
-        for name in TABLES:
-            made = [dict(_row(name, rng, at)) for at in range(rows)]
-            self.fill(_table(name), made)
-
-    def fill(self, table: Table, rows: list[dict[str, Any]]) -> None:
-        layout = self.layouts.of(table, NAMES.enum)
-        ids = {column.name: column.id for column in table.columns}
-
-        def put(txn: Any) -> None:
-            for at, row in enumerate(rows):
-                values = {id: row.get(name, at if name == "rowid" else None) for name, id in ids.items()}
-                entry = layout.entry(layout.primary, Row(layout.key(values), values), CONTEXT)
-                assert entry is not None
-                txn.put(*entry)
-
-        self.store.transact(put)
-
-    def query(self, text: str) -> Query:
-        return _bound(text)
-
-    def run(self, source: Source | None = None) -> QueryRun:
-        return QueryRun(
-            context=CONTEXT,
-            source=self.store.snapshot() if source is None else source,
-            layouts=lambda table: self.layouts.of(table, NAMES.enum),
-            virtual=lambda key: (),
-            check=lambda: None,
-            memory=lone_account(1 << 30),
-        )
-
-    def by_rows(self, query: Query, source: Source | None = None) -> Any:
-        return _outcome(query, self.run(source))
-
-    def by_duck(self, query: Query, source: Source | None = None, *, is_forced: bool = True) -> Any:
-        run = self.run(source)
-        run.instead = self.duck.taking(NAMES.enum, is_forced=is_forced)
-        return _outcome(query, run)
-
-    def close(self) -> None:
-        self.duck.close()
-        self.engine.close()
-
-
-def _bound(text: str) -> Query:
-    statement = one(text)
-    assert statement is not None
-    return with_access(bind_query(statement.tree, NAMES, Parameters(())))
-
-
-def _outcome(query: Query, run: QueryRun) -> Any:
-    try:
-        return [tuple(map(_exact, row)) for row in compile(query, NAMES.enum).rows(run)]
-    except UserError as error:
-        return error.sqlstate
-
-
-def _exact(value: Any) -> tuple[str, str]:
-    if isinstance(value, float) and abs(value) < 1e300:
-        value = float(f"{value:.12g}")  # sums of floats depend on the order of rows
-    return type(value).__name__, repr(value)
-
-
-def _table(name: str) -> Table:
-    found: Any = TABLES[name]
-    table: Table = getattr(found, "table", found)
-    return table
-
-
-def _row(name: str, rng: random.Random, at: int) -> Iterator[tuple[str, Any]]:
-    def maybe(value: Any) -> Any:
-        return None if rng.random() < 0.15 else value
-
-    kinds: dict[str, dict[str, Any]] = {
-        "people": {
-            "id": at,
-            "name": rng.choice(["ann", "Bob", "çelik", "", "ann", "日本"]) + str(rng.randrange(3)),
-            "age": maybe(rng.randrange(-2, 60)),
-            "city": maybe(rng.choice(["Rome", "Oslo", "Zürich", "rome"])),
-            "mood": maybe(rng.choice(["sad", "ok", "happy"])),
-            "born": maybe(date(2000, 1, 1) + timedelta(days=rng.randrange(-20000, 9000))),
-            "tags": maybe((rng.choice("ab"), None)),
-            "data": maybe(Jsonb(rng.choice([Decimal(1), "x", None]))),
-            "raw": None,
-            "score": maybe(Decimal(rng.randrange(-500, 500)).scaleb(-2)),
-            "seen": maybe(datetime(2024, 1, 1, tzinfo=UTC) + timedelta(hours=rng.randrange(9999))),
-        },
-        "orders": {
-            "id": at,
-            "person": maybe(rng.randrange(70)),
-            "amount": maybe(Decimal(rng.randrange(0, 99999)).scaleb(-2)),
-            "note": maybe(rng.choice(["", "a%b", "gift", "it's"])),
-            "at": maybe(datetime(2023, 5, 1) + timedelta(minutes=rng.randrange(999999))),
-        },
-        "pairs": {"a": at % 7, "b": at, "c": maybe(rng.choice("xyz"))},
-        "t": {"a": maybe(at % 5), "b": maybe(rng.choice("pq")), "c": maybe(rng.choice([0.5, -1.25, 3.0]))},
-        "u": {
-            "a": maybe(at % 6),
-            "d": maybe(rng.random() < 0.5),
-            "e": maybe(rng.choice(["a  ", "bc ", "xyz"])),
-        },
-    }
-    yield from kinds[name].items()
-
-
-@pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    house = House()
-    yield house
-    house.close()
-
+from tests.unit.sql.duck.both_executors import NAMES, BothExecutors
 
 WHOLE = [
     "SELECT count(*) FROM people",
@@ -260,8 +114,17 @@ WHOLE = [
     "(p.age, p.id) <= ANY (SELECT o.amount, o.id FROM orders o WHERE o.person = p.id) FROM people p",
     "SELECT p.id FROM people p WHERE p.age IN (SELECT amount FROM orders WHERE person = p.id) OR p.id = 7",
     "SELECT p.id, (SELECT min(o.amount) FROM orders o, t WHERE o.id = p.id AND t.a = o.person) FROM people p",
+    "SELECT p.id, o.id, t.a FROM people p LEFT JOIN (orders o JOIN t ON t.a = o.id) ON o.person = p.id",
+    "SELECT p.id, q.a, q.b FROM people p CROSS JOIN LATERAL (SELECT o.id AS a, t.a AS b FROM orders o "
+    "LEFT JOIN t ON t.a > p.age WHERE o.person = p.id) q",
+    "SELECT p.id, o.id FROM people p JOIN orders o ON o.person = p.id JOIN t ON t.a = o.id "
+    "WHERE EXISTS (SELECT 1 FROM orders x JOIN t y ON y.a = x.id WHERE x.person = p.id)",
+    "SELECT o.id, p.age, p.age FROM people p FULL JOIN orders o ON o.person = p.id LEFT JOIN u ON u.a = o.id",
+    "SELECT id, (age > 10 AND city = 'Rome') OR (age > 10 AND mood = 'ok') FROM people",
+    "SELECT id, age > 10 OR (city = 'Rome' AND age > 10), (mood = 'ok' AND age > 9) OR age > 9 FROM people",
 ]
 """Queries that run in DuckDB whole."""
+
 
 PARTLY = [
     "SELECT city, avg(score) FROM people GROUP BY city ORDER BY avg(score)",
@@ -276,6 +139,7 @@ PARTLY = [
     "SELECT round(score, 1), round(c), sqrt(abs(age)) FROM people JOIN t ON t.a = people.id",
 ]
 
+
 FAILING = [
     "SELECT age / 0 FROM people",
     "SELECT sum(id / (age - age)) FROM people WHERE age IS NOT NULL",
@@ -289,22 +153,22 @@ FAILING = [
 
 
 @pytest.mark.parametrize("text", WHOLE)
-def test_a_query_runs_whole_in_duckdb_with_the_same_answer(house: House, text: str) -> None:
-    query = house.query(text)
-    before = house.duck.offloaded_count
-    found, expected = house.by_duck(query), house.by_rows(query)
+def test_a_query_runs_whole_in_duckdb_with_the_same_answer(executors: BothExecutors, text: str) -> None:
+    query = executors.query(text)
+    before = executors.duck.offloaded_count
+    found, expected = executors.by_duck(query), executors.by_rows(query)
     if "ORDER BY" not in text.rpartition(")")[2]:
         found, expected = sorted(found), sorted(expected)
     assert found == expected
     assert isinstance(found, list)
-    assert _took_whole(house, query), "DuckDB did not take all of it"
-    assert house.duck.offloaded_count > before
+    assert _took_whole(executors, query), "DuckDB did not take all of it"
+    assert executors.duck.offloaded_count > before
 
 
-def _took_whole(house: House, query: Query) -> bool:
-    run = house.run()
+def _took_whole(executors: BothExecutors, query: Query) -> bool:
+    run = executors.run()
     asked: list[bool] = []
-    taking = house.duck.taking(NAMES.enum, is_forced=True)
+    taking = executors.duck.taking(NAMES.enum, is_forced=True)
 
     def instead(plan: Any, run: QueryRun) -> Any:
         rows = taking(plan, run)
@@ -318,18 +182,18 @@ def _took_whole(house: House, query: Query) -> bool:
 
 
 @pytest.mark.parametrize("text", PARTLY)
-def test_what_is_not_shared_runs_by_rows_above_duckdb(house: House, text: str) -> None:
-    query = house.query(text)
-    assert sorted(house.by_duck(query)) == sorted(house.by_rows(query))
+def test_what_is_not_shared_runs_by_rows_above_duckdb(executors: BothExecutors, text: str) -> None:
+    query = executors.query(text)
+    assert sorted(executors.by_duck(query)) == sorted(executors.by_rows(query))
 
 
 @pytest.mark.parametrize("text", FAILING)
 @pytest.mark.invariant("duck-error")
-def test_errors_are_those_of_postgres(house: House, text: str) -> None:
-    query = house.query(text)
-    found = house.by_duck(query)
+def test_errors_are_those_of_postgres(executors: BothExecutors, text: str) -> None:
+    query = executors.query(text)
+    found = executors.by_duck(query)
     assert isinstance(found, str)
-    assert found == house.by_rows(query)
+    assert found == executors.by_rows(query)
 
 
 _CONDITIONS = [
@@ -348,7 +212,11 @@ _CONDITIONS = [
         "people.id IN (SELECT person FROM orders)",
     ),
 ]
+
+
 _KEYS = ["city", "mood", "age % 5", "age > 20", "length(name)", "score", "name", "extract(year FROM born)"]
+
+
 _CALLS = [
     *("count(*)", "sum(age)", "avg(age)", "max(name)", "min(score)", "sum(score)", "avg(score)", "max(born)"),
     *(
@@ -362,12 +230,12 @@ _CALLS = [
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_queries_have_the_same_answer(house: House, seed: int) -> None:
+def test_random_queries_have_the_same_answer(executors: BothExecutors, seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(4):
         text = _random_query(rng)
-        query = house.query(text)
-        assert sorted(house.by_duck(query)) == sorted(house.by_rows(query)), text
+        query = executors.query(text)
+        assert sorted(executors.by_duck(query)) == sorted(executors.by_rows(query)), text
 
 
 def _random_query(rng: random.Random) -> str:
@@ -384,104 +252,3 @@ def _random_query(rng: random.Random) -> str:
     calls = [each.replace("(id)", "(people.id)") for each in rng.sample(_CALLS, rng.randrange(1, 4))]
     text = f"SELECT {', '.join(keys + calls)} FROM {source} WHERE {conditions}"
     return text + (f" GROUP BY {', '.join(keys)}" if keys else "")
-
-
-def test_own_uncommitted_rows_are_seen(house: House) -> None:
-    query = house.query("SELECT count(*), sum(age) FROM people")
-    table = _table("people")
-    layout = house.layouts.of(table, NAMES.enum)
-    txn = house.store.begin()
-    for at in (3, 1000):
-        values = dict(_row("people", random.Random(at), at))
-        row = {column.id: values.get(column.name) for column in table.columns}
-        entry = layout.entry(layout.primary, Row(layout.key(row), row), CONTEXT)
-        assert entry is not None
-        txn.put(*entry)
-    txn.delete(layout.key({column.id: 5 if column.name == "id" else None for column in table.columns}))
-    found = house.by_duck(query, txn)
-    assert found == house.by_rows(query, txn)
-    assert found != house.by_rows(query)
-    txn.rollback()
-
-
-@pytest.mark.parametrize(
-    ("text", "is_first"),
-    [
-        ("SELECT name FROM people WHERE age > 3 ORDER BY age + 1 DESC, id LIMIT 5", True),
-        (
-            "SELECT age FROM (SELECT age, id FROM people) AS t WHERE id > 2 ORDER BY age LIMIT 5 OFFSET 2",
-            True,
-        ),
-        ("SELECT name FROM people ORDER BY age", False),
-        ("SELECT city, count(*) FROM people GROUP BY city ORDER BY 2 LIMIT 5", False),
-        ("SELECT p.id FROM people p JOIN orders o ON o.person = p.id ORDER BY o.amount LIMIT 5", False),
-    ],
-)
-def test_it_is_known_whether_only_the_first_rows_of_a_table_are_wanted(text: str, is_first: bool) -> None:
-    query = _bound(text)
-    rendered = render(query, query.plan, CONTEXT, NAMES.enum)
-    assert rendered is not None
-    assert rendered.is_first == is_first
-
-
-def test_few_rows_are_left_to_the_rows(house: House) -> None:
-    before = house.duck.offloaded_count
-    house.by_duck(house.query("SELECT city, count(*) FROM people GROUP BY city"), is_forced=False)
-    assert house.duck.offloaded_count == before
-
-
-def test_a_query_that_is_canceled_ends(house: House) -> None:
-    query = house.query("SELECT count(*) FROM generate_series(1, 10000000000) g WHERE g % 7 = 3")
-    run = house.run()
-    checks = 0
-
-    class Canceled(TenureError):
-        sqlstate = "57014"
-
-    def check() -> None:
-        nonlocal checks
-        checks += 1
-        if checks > 3:
-            raise Canceled("canceling statement due to user request")
-
-    run.check = check
-    run.instead = house.duck.taking(NAMES.enum, is_forced=True)
-    with pytest.raises(Canceled):
-        list(compile(query, NAMES.enum).rows(run))
-
-
-def test_a_result_too_large_to_hold_is_streamed(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenure.sql.duck.query_connection.RESULT_BYTES_MAX", 100)
-    query = house.query("SELECT id, name FROM people WHERE age IS NOT NULL")
-    assert sorted(house.by_duck(query)) == sorted(house.by_rows(query))
-    failing = house.query("SELECT id, 100 / (id - 50) FROM people WHERE id >= 0")
-    assert house.by_duck(failing) == "22012"
-
-
-def test_tables_too_large_to_hold_are_streamed() -> None:
-    house = House()
-    house.duck.close()
-    house.duck = Duck(house.store, cache_bytes=100)
-    for text in (
-        "SELECT city, count(*) FROM people GROUP BY city",
-        "SELECT a.id, b.id FROM people a JOIN people b ON a.age = b.age",
-    ):
-        query = house.query(text)
-        assert sorted(house.by_duck(query)) == sorted(house.by_rows(query))
-    assert house.duck.failed_count == 0
-    taken = house.duck.offloaded_count
-    passing = house.query("SELECT id FROM people WHERE age > 3")
-    house.by_duck(passing, is_forced=False)
-    assert house.duck.offloaded_count == taken, "rows can stream as well"
-    house.close()
-
-
-@pytest.mark.parametrize("name", _MAKERS)
-def test_arrow_and_duckdb_agree_on_what_is_opaque(name: str) -> None:
-    modifiers: dict[str, tuple[tuple[int, ...], ...]] = {
-        "numeric": ((), (10, 2), (50, 2)),
-        "char": ((), (5,)),
-    }
-    for each in modifiers.get(name, ((),)):
-        kind = type_of(TypeRef(name, each))
-        assert is_opaque(kind) is not shape_of(kind).is_plain

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tenure.node import Node
+from tenure.sql.duck.duck_types import decimal
+from tenure.sql.duck.numbers import cast_to
 from tests.unit.sql.sessions import Talk
 
 REVENUE = "SELECT sum(price * (1 - discount) * (1 + tax)) FROM lines"
@@ -40,3 +42,16 @@ def test_values_that_are_that_wide_are_answered_exactly_too(talk: Talk) -> None:
     talk.say(f"INSERT INTO lines VALUES (-1, {widest}, {widest}, {widest})")
     assert answered(talk, "duckdb") == answered(talk, "rows")
     assert answered(talk, "auto") == answered(talk, "rows")
+
+
+@pytest.mark.parametrize(
+    ("sql", "cast"),
+    [
+        ("CAST('1' AS DECIMAL(1,0))", "CAST('1' AS DECIMAL(15,2))"),
+        ("CAST('-0.05' AS DECIMAL(2,2))", "CAST('-0.05' AS DECIMAL(15,2))"),
+        ("CAST('0.055' AS DECIMAL(3,3))", "CAST(CAST('0.055' AS DECIMAL(3,3)) AS DECIMAL(15,2))"),
+        ("CAST(t1.c2 AS DECIMAL(3,1))", "CAST(CAST(t1.c2 AS DECIMAL(3,1)) AS DECIMAL(15,2))"),
+    ],
+)
+def test_a_number_that_keeps_its_digits_is_cast_once(sql: str, cast: str) -> None:
+    assert cast_to(sql, decimal(15, 2)) == cast

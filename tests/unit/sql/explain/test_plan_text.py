@@ -15,7 +15,7 @@ from tenure.sql.plans.plan import Aggregate, Plan, Query
 from tenure.sql.rows.run import QueryRun, Rows
 from tenure.sql.rows.runner import compile
 from tenure.sql.text.parse import one
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.sql.plans import Desk
 from tests.unit.sql.two_sides import TABLES, Names, rows_of
 

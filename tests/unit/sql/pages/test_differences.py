@@ -10,7 +10,7 @@ from tests.differential.differences import is_listed, listed
 from tests.unit.sql.pages.refusals import ANSWERED, NOT_SUPPORTED, OTHERWISE_REFUSED, SCHEMA, WITHOUT_EXAMPLE
 from tests.unit.sql.sessions import Said, Talk, running
 
-LISTED_BEFORE = NOT_SUPPORTED.index("CREATE TEMP TABLE tt (a int)")
+LISTED_BEFORE = NOT_SUPPORTED.index("CREATE TABLE ch () INHERITS (t)")
 """What comes before is named on the page in the words of the refusal; the rest in prose."""
 
 

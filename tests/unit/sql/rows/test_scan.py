@@ -16,7 +16,7 @@ from tenure.expr.types.json_values import Jsonb
 from tenure.kv.store import Store
 from tenure.sql.plans.plan import Access, Among, Limit, Project, ProjectSet, Query, SpanEnd, Values, Virtual
 from tenure.sql.rows.runner import compile
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tenure.table.columns import filled_with
 from tenure.table.read import rows
 from tests.unit.sql.plans import (

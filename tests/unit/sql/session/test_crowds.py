@@ -28,6 +28,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         served.tag("INSERT INTO t VALUES (1, 1), (2, 2)")
         served.tag("CREATE USER mallory")
         served.tag("CREATE USER alice")
+        served.tag("GRANT ALL ON t TO mallory, alice")
         yield served
 
 

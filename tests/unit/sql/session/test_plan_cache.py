@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from tenure.node import Node
 from tenure.sql.execution import plan_cache
 from tenure.sql.execution.plan_cache import CachedPlan, PlanCache, PlanKey
 from tenure.sql.session.answers import Answer
+from tenure.sql.session.session_rights import StatementNeeds
 from tests.unit.sql.talking import Speaker, a_node
 
 
@@ -48,6 +50,29 @@ def test_a_plan_is_made_anew_when_its_name_means_another_table(one: Speaker) -> 
 
 
 @pytest.mark.invariant("plan-current")
+@pytest.mark.parametrize("is_in_block", [False, True])
+def test_a_prepared_statement_takes_labels_that_its_enum_got_since(one: Speaker, is_in_block: bool) -> None:
+    one.run("CREATE TYPE mood AS ENUM ('sad', 'glad')")
+    one.run("CREATE TABLE moods (id INT PRIMARY KEY, m mood)")
+    one.run("PREPARE note AS INSERT INTO moods VALUES ($1, $2)")
+    one.run("EXECUTE note (1, 'sad')")
+    one.run("ALTER TYPE mood ADD VALUE 'calm'")
+    one.run("ALTER TYPE mood RENAME VALUE 'glad' TO 'happy'")
+    if is_in_block:
+        one.run("BEGIN")
+        one.run("SAVEPOINT s")
+    one.run("EXECUTE note (2, 'calm')")
+    one.run("EXECUTE note (3, 'happy')")
+    if is_in_block:
+        one.run("COMMIT")
+    assert one.refused("EXECUTE note (4, 'glad')") == "22P02"
+    assert one.rows("SELECT m FROM moods ORDER BY id") == [("sad",), ("calm",), ("happy",)]
+    one.run("DEALLOCATE note")
+    one.run("DROP TABLE moods")
+    one.run("DROP TYPE mood")
+
+
+@pytest.mark.invariant("plan-current")
 def test_a_plan_of_one_search_path_is_not_used_under_another(one: Speaker) -> None:
     one.run("CREATE SCHEMA IF NOT EXISTS apart")
     one.run("CREATE TABLE IF NOT EXISTS apart.p (a INT PRIMARY KEY)")
@@ -81,7 +106,8 @@ def test_what_is_asked_for_often_outlives_what_comes_once(monkeypatch: pytest.Mo
     path = SearchPath(1, ("public",), "root")
 
     def made() -> CachedPlan:
-        return CachedPlan(object(), path=path, uses={}, names={}, lease=None)  # type: ignore[arg-type]
+        statement: Any = object()
+        return CachedPlan(statement, path=path, uses={}, names={}, lease=None, needs=StatementNeeds())
 
     often = PlanKey("often", path, ())
     cache.keep(often, made())

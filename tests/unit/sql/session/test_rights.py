@@ -1,5 +1,6 @@
 """What a SQL session holds through its node's session, while the node is stopped and others think it dead."""
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from tenure.base.errors import RetryError, TenureError, Terminated
-from tenure.catalog.leases.catalog_use import Use
+from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.cluster.sessions.liveness import Liveness
 from tenure.node import Node
 from tests.unit.sql.talking import Speaker, a_node
@@ -56,7 +57,8 @@ class Stall:
 
         def stalled(*values: Any, **named: Any) -> Any:
             if not self.times:
-                self(renews=target is not Use)  # a change of the schema keeps renewals away while it commits
+                # A change of the schema keeps renewals away while it commits.
+                self(renews=target is not CatalogUse)
             return original(*values, **named)
 
         monkeypatch.setattr(target, name, stalled)
@@ -77,7 +79,7 @@ def holder(node: Node) -> Iterator[Speaker]:
 
 PLACES: dict[str, Callable[[Node], tuple[object, str]]] = {
     "before it binds to a lease": lambda node: (node.leases, "bind"),
-    "before it commits": lambda node: (Use, "_start_commit"),
+    "before it commits": lambda node: (CatalogUse, "_start_commit"),
 }
 WRITES = {
     "INSERT": "INSERT INTO t VALUES (10, 10)",
@@ -121,7 +123,7 @@ def test_without_such_locks_it_is_tried_again_in_silence(
 ) -> None:
     speaker = Speaker(node)
     speaker.run("SELECT pg_advisory_lock(1); SELECT pg_advisory_unlock(1)")
-    stall.once_before(monkeypatch, Use, "_start_commit")
+    stall.once_before(monkeypatch, CatalogUse, "_start_commit")
     speaker.run("INSERT INTO t VALUES (10, 10)")
     assert stall.times == 1
     assert speaker.rows("SELECT a FROM t WHERE id = 10") == [(10,)]
@@ -164,11 +166,11 @@ def test_what_counts_at_once_is_fenced_too(
     node: Node, other: Node, holder: Speaker, stall: Stall, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     before = Speaker(other).rows("SHOW CLUSTER SETTING sql.query_memory")
-    original = node.store.transact
+    original, client = node.store.transact, threading.get_ident()
 
     def stalled(run: Any, **named: Any) -> Any:
-        monkeypatch.setattr(node.store, "transact", original)
-        stall()
+        if threading.get_ident() == client and not stall.times:  # loops of the node commit, too
+            stall()
         return original(run, **named)
 
     monkeypatch.setattr(node.store, "transact", stalled)

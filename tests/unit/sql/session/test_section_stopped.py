@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tenure.storage import sqlite_poller
+from tenure.storage.sqlite import poller as sqlite_poller
 from tests.unit.sql.served import Served, serving
 from tests.unit.storage.stopped_process import stopped_inside
 

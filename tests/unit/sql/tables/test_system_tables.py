@@ -110,7 +110,7 @@ def test_a_finalized_cluster_has_no_expiring_leases(served: Served) -> None:
 
 
 def test_protections_have_their_one_row_of_meta(served: Served) -> None:
-    assert served.rows("SELECT * FROM system.protected_ts_meta") == [(True, 0, 0, 0, 0)]
+    assert served.rows("SELECT * FROM system.protected_ts_meta") == [(True, 0, 0, 0, 0, 0)]
 
 
 ADOPTION = """

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tenure.base.errors import TenureError
+from tenure.base.errors import StatementTimeout, TemporaryTablesLost, TenureError
 from tenure.node import Node
-from tenure.sql.execution import preparing
+from tenure.sql.execution import planning, preparing
 from tenure.sql.text.lifted_constants import lift
 from tests.unit.sql.talking import Speaker, a_node
 
@@ -205,6 +205,22 @@ def test_a_statement_gives_the_same_with_its_constants_lifted(
     lifted = _outcome(speaker, text)
     monkeypatch.setattr(preparing, "lift", lambda text: None)
     assert _outcome(speaker, text) == lifted
+
+
+@pytest.mark.parametrize("error", [StatementTimeout("its time is up"), TemporaryTablesLost("gone")])
+def test_an_error_that_is_not_the_texts_fault_is_not_tried_away(
+    speaker: Speaker, monkeypatch: pytest.MonkeyPatch, error: TenureError
+) -> None:
+    texts: list[str] = []
+
+    def plan(session: object, block: object, text: str, *rest: object) -> None:
+        texts.append(text)
+        raise error
+
+    monkeypatch.setattr(planning, "plan", plan)
+    with pytest.raises(type(error)):
+        speaker.session.prepare("", "SELECT id AS not_planned_yet FROM t WHERE id = 5", ())
+    assert texts == ["SELECT id AS not_planned_yet FROM t WHERE id = $1"]
 
 
 def test_statements_that_differ_in_their_constants_share_a_text() -> None:

@@ -53,6 +53,10 @@ class Paused:
         self._bases.pause("base")
         return self._base.get(key, at)
 
+    def present(self, keys: Sequence[bytes], at: Timestamp) -> set[bytes]:
+        self._bases.pause("base")
+        return self._base.present(keys, at)
+
     def get_many(self, keys: Sequence[bytes], at: Timestamp) -> dict[bytes, bytes]:
         self._bases.pause("base")
         return self._base.get_many(keys, at)
@@ -164,6 +168,7 @@ def test_many_keys_are_found_as_each_is_at_every_time(lake: Lake, wanted: int) -
             asked = [*keys[first : first + wanted], *missing]
             each = {key: base.get(key, at) for key in asked}
             assert base.get_many(asked[::-1], at) == {k: v for k, v in each.items() if v is not None}
+            assert base.present(asked[::-1], at) == {k for k, v in each.items() if v is not None}
 
 
 @pytest.mark.invariant("base-exact")

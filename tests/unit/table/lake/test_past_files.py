@@ -5,9 +5,18 @@ from collections import Counter
 
 import pytest
 
+from tenure.kv.records import replace
 from tenure.table.lake.keep import Keep
 from tenure.table.lake.manifests import File, Manifest
-from tenure.table.lake.past_files import FILES_MAX, FULL_ROWS, GROUP_ROWS_MAX, groups_due, needless, tier
+from tenure.table.lake.past_files import (
+    FILES_MAX,
+    FULL_BYTES,
+    FULL_ROWS,
+    GROUP_ROWS_MAX,
+    groups_due,
+    needless,
+    tier,
+)
 
 
 def _file(number: int, rows: int, first: bytes = b"a", times: tuple[int, int] = (1, 2)) -> File:
@@ -65,6 +74,16 @@ def test_after_a_merge_no_tier_is_full() -> None:
         assert groups_due([], left) == []
         tiers = Counter(tier(file.rows) for file in left if file.rows < FULL_ROWS)
         assert all(count < 4 for count in tiers.values())
+
+
+def test_a_task_holds_a_bounded_number_of_bytes() -> None:
+    """Four files of a thousand wide rows would be gigabytes."""
+    size = FULL_BYTES - 1
+    files = [replace(_file(n, 100), held_size=size) for n in range(9)]
+    groups = groups_due([], files)
+    assert [len(group) for group in groups] == [4, 4]
+    full = [replace(_file(n, 100), held_size=FULL_BYTES) for n in range(9)]
+    assert groups_due([], full) == []
 
 
 def test_files_of_different_ranges_are_not_merged() -> None:

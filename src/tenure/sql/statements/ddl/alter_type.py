@@ -6,7 +6,7 @@
 Checks and predicates of partial indexes that read the column are bound again to the new type, by their texts,
 as in PostgreSQL. The default is cast.
 
-Walk: `statements.ddl.alter_table` -> `alter_type` -> `catalog.changes.column_changes.AlterType`.
+Walk: `statements.ddl.tables.alter_table` -> `alter_type` -> `catalog.changes.column_changes.AlterType`.
 """
 
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ from tenure.catalog.descriptors.definitions import Check, Column, Expression, In
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import ColumnRef, decode
-from tenure.sql.statements.ddl.column_definitions import check_collation
 from tenure.sql.statements.ddl.definition import Definer, columns_of
+from tenure.sql.statements.ddl.tables.column_definitions import check_collation
 from tenure.sql.text.parse import Tree, child, expression, names
 
 WIDER = {"int2": ("int4", "int8"), "int4": ("int8",), "varchar": ("text",), "text": ("varchar",)}
@@ -81,10 +81,10 @@ def _rewrite(
     *,
     has_using: bool,
 ) -> AlterType:
-    known = columns_of(table)
-    titles = {id: name for id, name, _ in known}
+    columns = columns_of(table)
+    titles = {id: name for id, name, _ in columns}
     new = [
-        (table.next_column, name, ref) if id == column.id else (id, name, kind) for id, name, kind in known
+        (table.next_column, name, ref) if id == column.id else (id, name, kind) for id, name, kind in columns
     ]
     checks, predicates = [], []
     for each in _reading(table, column):

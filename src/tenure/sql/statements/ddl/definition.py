@@ -9,7 +9,7 @@ Walk: `statements.ddl.ddl_statements` makes a `Definition` -> `Definition.run` -
 `Definer` -> the modules of `catalog.changes`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,16 +18,24 @@ from tenure.base.errors import (
     DatatypeMismatch,
     InsufficientPrivilege,
     InvalidObject,
+    InvalidTable,
+    NotSupported,
     UndefinedObject,
     UndefinedSchema,
     UndefinedTable,
     WrongObjectType,
 )
-from tenure.catalog.changes.table_changes import table_of
+from tenure.base.settings import CROSS_DATABASE_REFERENCES
+from tenure.catalog.accounts.column_privileges import follow_replacements
+from tenure.catalog.accounts.initial_privileges import give_defaults
+from tenure.catalog.accounts.rights import Rights
+from tenure.catalog.accounts.role_graph import RoleGraph
+from tenure.catalog.changes.cross_database import new_references
+from tenure.catalog.changes.dependencies import title
+from tenure.catalog.changes.table_changes import descriptor_of, table_of
 from tenure.catalog.changes.table_parts import staying
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
-    DescriptorState,
     EnumType,
     Expression,
     NameKey,
@@ -35,11 +43,14 @@ from tenure.catalog.descriptors.definitions import (
     Table,
     TypeRef,
     View,
+    is_dropped,
 )
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.drafts import Draft
-from tenure.catalog.leases.catalog_use import Use
-from tenure.catalog.name_resolution import find, schemas_of
+from tenure.catalog.descriptors.role_records import LeasedRecord, RecordKey
+from tenure.catalog.leases.access_sources import DraftAccess, StoredAccess
+from tenure.catalog.leases.catalog_use import CatalogUse
+from tenure.catalog.name_resolution import PG_TEMP, find, schema_at, schemas_of
 from tenure.expr.functions.function import Volatility
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
@@ -48,6 +59,7 @@ from tenure.expr.tree.expressions import ColumnRef, Node, decode, to_stored
 from tenure.expr.tree.rewrite import rewrite
 from tenure.expr.tree.sql_text import render
 from tenure.expr.tree.zoned_constants import depends_on_session, fix_constants
+from tenure.expr.types.catalog_types import require_storable
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.binder import bind_scalar, guarded
@@ -55,19 +67,24 @@ from tenure.sql.bind.parameters import NoParameters
 from tenure.sql.bind.relations import missing_type
 from tenure.sql.bind.types import type_at
 from tenure.sql.execution.execution import Execution
-from tenure.sql.execution.statement import Result
+from tenure.sql.execution.statement import MapChange, Result
+from tenure.sql.names.column_types import require_types
 from tenure.sql.names.session_names import SessionNames
 from tenure.sql.plans.plan import OutputColumn
 from tenure.sql.session.answers import ResultColumn
+from tenure.sql.statements.ddl.definition_rights import check_changes, require_dropper
 from tenure.sql.statements.ddl.definition_services import DefinitionServices
 from tenure.sql.text.parse import Tree, option
 from tenure.sql.text.quoting import quoted
 
 SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "tenure_internal")
 
+MAP_CHANGES = ("CREATE SCHEMA", "ALTER SCHEMA", "DROP SCHEMA")
+"""The tags of statements that change a database's map."""
+
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(MapChange):
     """A DDL statement: `apply` returns its tag if that depends on what it did."""
 
     node: DefinitionServices
@@ -81,6 +98,10 @@ class Definition:
     parameters: ClassVar[tuple[Type, ...]] = ()
     is_short: ClassVar[bool] = False
 
+    @property
+    def changes_map(self) -> bool:
+        return self.tag in MAP_CHANGES
+
     def run(self, execution: Execution) -> Result:
         block = execution.block
         if self.not_in_block and block.is_explicit:
@@ -90,10 +111,31 @@ class Definition:
         before, use.draft = use.draft, use.draft.copy()
         try:
             with guarded(self.text):
-                tag = self.apply(Definer(self.node, execution, self.text), self.tree)
+                definer = Definer(self.node, execution, self.text)
+                tag = self.apply(definer, self.tree)
+                definer.check_references(before)
+                temporary = -1 if use.temporary is None else use.temporary.schema.id
+                give_defaults(self.node.catalog.roles, use.txn, use.draft, before, temporary=temporary)
+                follow_replacements(self.node.catalog.roles, use.txn, use.draft, before)
+                is_drop = self.tag.startswith("DROP ") and self.tag != "DROP INDEX"
+                has_asked = is_drop or self.tag == "ALTER ROLE" or self.tag.startswith("UNDROP ")
+                check_changes(
+                    use,
+                    execution.session.rights(block),
+                    before,
+                    has_asked=has_asked,
+                    name_now=execution.session.access.name_now,
+                )
+            require_apart(use)
+            definer.require_types(before)
         except BaseException:
             use.draft = before
             raise
+        for id in before.new_descriptors().keys() - use.draft.new_descriptors().keys():
+            use.txn.forget_writes(
+                self.node.store.keyspace.table_span(id)
+            )  # made and dropped: no rows are left
+        execution.session.temporary.track(use, before, block.on_end)
         return Result(tag or self.tag)
 
 
@@ -106,6 +148,10 @@ class Definer:
         self.text = text
         self.session = execution.session
         self.names = SessionNames(execution.session, execution.block)
+        self._records: dict[RecordKey, LeasedRecord | None] = {}
+        """Those that were read, as they are in the store."""
+        self._rights: Rights | None = None
+        """By the roles as the draft has them."""
 
     def looking_first_in(self, schema: Schema) -> "Definer":
         """The same with a schema in front of the search path: for the elements of CREATE SCHEMA."""
@@ -114,8 +160,14 @@ class Definer:
         inner.names.path = path._replace(database=schema.database, schemas=(schema.name, *path.schemas))
         return inner
 
+    def in_database(self, database: int) -> "Definer":
+        """The same for names of another database."""
+        inner = Definer(self.node, self.execution, self.text)
+        inner.names.path = self.names.path._replace(database=database)
+        return inner
+
     @property
-    def use(self) -> Use:
+    def use(self) -> CatalogUse:
         return self.execution.block.use
 
     @property
@@ -126,43 +178,147 @@ class Definer:
     def owner(self) -> str:
         return self.session.user
 
+    @property
+    def rights(self) -> Rights:
+        """What the current user may do, by the newest lease and what this transaction has granted."""
+        if not self.draft:
+            return self.session.rights(self.execution.block)
+        if self._rights is None:
+            self._rights = self.session.rights(self.execution.block)
+        return self._rights
+
+    def require_dropper(self, descriptor: AnyDescriptor) -> None:
+        require_dropper(self.use, self.rights, descriptor)
+
+    def role_graph(self) -> RoleGraph:
+        """The roles as the transaction reads them: a concurrent change of them makes it retry."""
+        return DraftAccess(StoredAccess(self.node.catalog, self.use.txn), self.draft).roles
+
+    def record(self, key: RecordKey) -> LeasedRecord | None:
+        """A role, a membership or privileges, as the transaction has changed or reads it."""
+        change = self.draft.records.get(key)
+        return self._stored(key) if change is None else change.record
+
+    def set_record(self, key: RecordKey, record: LeasedRecord | None) -> None:
+        self.draft.set_record(key, record, former=self._stored(key))
+        if key[0] != "privileges":
+            self._rights = None
+
+    def _stored(self, key: RecordKey) -> LeasedRecord | None:
+        if key not in self._records:
+            self._records[key] = self.node.catalog.roles.get(self.use.txn, key)
+        return self._records[key]
+
+    def read_ahead(self, keys: Iterable[RecordKey]) -> None:
+        """Reads many records together, before each is asked for."""
+        wanted = list(keys)
+        found = self.node.catalog.roles.get_many(self.use.txn, wanted)
+        self._records.update(zip(wanted, found, strict=True))
+
     def fresh_id(self) -> int:
         return self.node.changer.fresh_id()
 
     def notice(self, message: str, sqlstate: str = "00000", *, detail: str = "") -> None:
         self.session.notice(message, "NOTICE", sqlstate, detail=detail)
 
+    # ── references across databases ────────────────────────────────────────────────────────────
+
+    @property
+    def may_cross_databases(self) -> bool:
+        return self.node.settings.current()[CROSS_DATABASE_REFERENCES]
+
+    def now(self, id: int) -> AnyDescriptor | None:
+        """A descriptor with what was declared of it so far."""
+        return descriptor_of(self.draft, self.use, id)
+
+    def check_references(self, before: Draft) -> None:
+        """Refuses references to other databases that this statement has made."""
+        after = self.draft
+        changed = [each for id, each in after.declared.items() if before.declared.get(id) is not each]
+        if not changed or self.may_cross_databases:
+            return
+
+        def find_before(id: int) -> AnyDescriptor | None:
+            self.use.draft = before
+            try:
+                return self.now(id)
+            finally:
+                self.use.draft = after
+
+        for each in new_references(changed, self.now, find_before):
+            raise NotSupported(
+                f"cross-database references are not implemented: {title(each.user)} to {title(each.used)}",
+                hint=f"The cluster setting {CROSS_DATABASE_REFERENCES.name} allows them.",
+            )
+
+    def require_types(self, before: Draft) -> None:
+        """Refuses temporary tables, and copies of them, whose type another session has dropped."""
+        own = self.draft.declared
+        for id, table in own.items():
+            if not isinstance(table, Table) or is_dropped(table) or before.declared.get(id) is table:
+                continue
+            if self.draft.is_new(id) or self.names.is_temporary(table):
+                require_types(table, (each for each in table.columns if each.type.enum not in own), self.now)
+
     # ── names ──────────────────────────────────────────────────────────────────────────────────
 
-    def schema_for(self, qualifier: Sequence[str]) -> Schema:
+    def schema_for(self, qualifier: Sequence[str], *, is_temporary: bool = False) -> Schema:
         """Where a new object goes: the schema named, or the first of the search path that is there."""
+        if is_temporary or self._names_temporary(qualifier):
+            return self._temporary_schema(qualifier)
         if qualifier and self.is_system_schema(qualifier[-1]):
             raise InsufficientPrivilege(
                 f'permission denied for schema "{qualifier[-1]}"',
                 detail="System catalog modifications are currently disallowed.",
             )
-        found = schemas_of(self.names, qualifier, self.names.path)
+        path = self.names.path
+        found = schemas_of(self.names, qualifier, path if qualifier else path._replace(temporary=0))
         if found:
             return found[0]
+        self.names.require_database()
         if qualifier:
             raise UndefinedSchema(f'schema "{".".join(qualifier)}" does not exist')
         raise UndefinedSchema("no schema has been selected to create in")
 
+    def _names_temporary(self, qualifier: Sequence[str]) -> bool:
+        path = self.names.path
+        if qualifier:
+            return qualifier[-1] == PG_TEMP or self.is_temporary_schema(
+                schema_at(self.names, path, qualifier[-1])
+            )
+        found = (
+            each for each in path.names() if each == PG_TEMP or schema_at(self.names, path, each) is not None
+        )
+        return next(found, "") == PG_TEMP
+
+    def _temporary_schema(self, qualifier: Sequence[str]) -> Schema:
+        path = self.names.path
+        if qualifier and not self._names_temporary(qualifier):
+            raise InvalidTable("cannot create temporary relation in non-temporary schema")
+        schema = self.session.temporary.schema(self.use, database=path.database, owner=self.owner)
+        self.names.path = path._replace(temporary=schema.id)
+        return schema
+
+    def is_temporary_schema(self, schema: Schema | None) -> bool:
+        return schema is not None and schema.id == self.session.temporary.schema_id
+
     def is_system_schema(self, name: str) -> bool:
         return name in SYSTEM_SCHEMAS or self.session.system_tables.has_schema(name)
 
-    def object(self, name: Sequence[str]) -> AnyDescriptor | None:
+    def object(self, name: Sequence[str], *, waits: bool = True) -> AnyDescriptor | None:
         """The object of a name in the draft; waits for the end of a change of it that is under way."""
         found = self.names.object(name)
         if found is None or found.id in self.draft.declared:
             return None if found is None else self.draft.declared[found.id]
-        if isinstance(found, Table | EnumType) and found.job:
+        if waits and isinstance(found, Table | EnumType) and found.job:
             self.node.changer.await_change(self.use, found)
         return found
 
-    def relation(self, name: Sequence[str], position: int = 0) -> Table | View | SequenceDescriptor:
+    def relation(
+        self, name: Sequence[str], position: int = 0, *, waits: bool = True
+    ) -> Table | View | SequenceDescriptor:
         """Anything that can stand in FROM. Raises UndefinedTable (42P01)."""
-        found = self.object(name)
+        found = self.object(name, waits=waits)
         if isinstance(found, Table | View | SequenceDescriptor):
             return found
         if self.session.system_tables.table(name, self.names.path) is not None:
@@ -181,8 +337,8 @@ class Definer:
             raise WrongObjectType(f'"{name[-1]}" is not a sequence')
         return found
 
-    def enum(self, name: Sequence[str]) -> EnumType:
-        found = self.object(name)
+    def enum(self, name: Sequence[str], *, waits: bool = True) -> EnumType:
+        found = self.object(name, waits=waits)
         if isinstance(found, EnumType):
             return found
         if found is None:
@@ -210,7 +366,7 @@ class Definer:
         return self.role_named(name)
 
     def role_named(self, name: str) -> str:
-        if self.node.users.get(self.use.txn, name) is None:
+        if self.record(("role", name)) is None:
             raise UndefinedObject(f'role "{name}" does not exist')
         return name
 
@@ -218,7 +374,7 @@ class Definer:
         """Whether something that can be used has the name."""
         id = self.use.id_at(NameKey(schema.database, schema.id, name))
         found = None if id is None else self.use.descriptor(id)
-        return found is not None and found.state is not DescriptorState.DROPPED
+        return found is not None and not is_dropped(found)
 
     def contents(self, database: int, schema: int) -> list[int]:
         """The objects of a schema, read from the store, so that a concurrent addition makes the transaction
@@ -229,7 +385,7 @@ class Definer:
     # ── types and expressions ──────────────────────────────────────────────────────────────────
 
     def type_ref(self, tree: Tree) -> TypeRef:
-        return type_at(tree, self.names).ref
+        return require_storable(type_at(tree, self.names).ref)
 
     def type_of(self, ref: TypeRef) -> Type:
         return type_of(ref, self.names.enum)
@@ -295,6 +451,25 @@ class Definer:
         node = self._fixed(node)
         text = render(node, lambda id: quoted(names[id]), self.names.enum)
         return to_stored(node, text)
+
+
+def require_apart(use: CatalogUse) -> None:
+    """Refuses uses between temporary and permanent objects, which the used one would list."""
+    temporary = use.temporary
+    if temporary is None or not use.draft:
+        return
+    declared = [each for each in use.draft.declared.values() if not is_dropped(each)]
+    own = {each.id for each in declared if getattr(each, "schema", 0) == temporary.schema.id}
+    own |= temporary.by_id.keys()
+    for each in declared:
+        for user in (*getattr(each, "dependents", ()), *getattr(each, "referents", ())):
+            if (user in own) is not (each.id in own):
+                kinds = ("temporary", "permanent") if user in own else ("permanent", "temporary")
+                name = next((descriptor.name for descriptor in declared if descriptor.id == user), "")
+                raise NotSupported(
+                    f'{kinds[0]} "{name}" cannot use {kinds[1]} "{each.name}"',
+                    detail="A default cannot call a sequence of the other kind.",
+                )
 
 
 def columns_of(table: Table) -> list[tuple[int, str, TypeRef]]:

@@ -10,7 +10,10 @@ from tenure.base.env import Env
 from tenure.catalog.accounts.users import Users
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.leases.lease_scheme import LeaseScheme
+from tenure.cluster.jobs.job_table import Jobs
+from tenure.cluster.settings import ClusterSettings
 from tenure.kv.store import Store
+from tenure.retention.snapshots import NamedSnapshots
 from tenure.schema_change.changer import SchemaChanger
 from tenure.table.sequences import Sequences
 
@@ -24,3 +27,6 @@ class DefinitionServices:
     changer: SchemaChanger
     users: Users
     sequences: Sequences
+    snapshots: NamedSnapshots
+    settings: ClusterSettings
+    jobs: Jobs

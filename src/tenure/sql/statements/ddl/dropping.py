@@ -12,18 +12,21 @@ from collections.abc import Sequence
 from tenure.base.errors import (
     InsufficientPrivilege,
     NotSupported,
+    UndefinedDatabase,
     UndefinedObject,
     UndefinedSchema,
     UndefinedTable,
     WrongObjectType,
 )
-from tenure.catalog.changes.dependencies import Contents, Thing, closure, name_of
-from tenure.catalog.changes.drops import drop_objects, drop_schemas, inside
+from tenure.catalog.changes.dependencies import CatalogObject, Contents, closure, name_of
+from tenure.catalog.changes.drops import drop_objects, inside
+from tenure.catalog.changes.drops import drop_schemas as drop_from_catalog
 from tenure.catalog.changes.index_changes import DropIndex
 from tenure.catalog.changes.table_changes import alter, referring_to
 from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Schema, Table, View
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.name_resolution import schemas_of
+from tenure.sql.statements.ddl.databases import find_database, require_users_own
 from tenure.sql.statements.ddl.definition import Definer
 from tenure.sql.statements.ddl.naming import find_index
 from tenure.sql.statements.ddl.schemas import find_schema
@@ -46,7 +49,7 @@ def drop(definer: Definer, tree: Tree) -> str | None:
     what = option(tree, "remove_type")
     is_cascade = option(tree, "behavior") == "DROP_CASCADE"
     if what == "OBJECT_SCHEMA":
-        _drop_schemas(definer, [string(each) for each in tree.objects], tree.missing_ok, is_cascade)
+        drop_schemas(definer, [[string(each)] for each in tree.objects], tree.missing_ok, is_cascade)
     elif what == "OBJECT_INDEX":
         _drop_indexes(definer, [_path(each) for each in items(tree.objects)], tree.missing_ok, is_cascade)
     elif what in KINDS:
@@ -68,9 +71,10 @@ def _drop_objects(
     for path in paths:
         found = _found(definer, what, path, missing_ok)
         if found is not None:
+            definer.require_dropper(found)
             ids.append(found.id)
     if is_cascade:
-        tell_cascade(definer, [Thing(id) for id in dict.fromkeys(ids)])
+        tell_cascade(definer, [CatalogObject(id) for id in dict.fromkeys(ids)])
     drop_objects(definer.draft, definer.use, ids, is_cascade=is_cascade, qualifies=definer.qualifies)
 
 
@@ -138,27 +142,44 @@ def _drop_indexes(definer: Definer, paths: Sequence[list[str]], missing_ok: bool
         alter(definer.draft, definer.use, table.id, DropIndex(index.name, is_cascade, referring))
 
 
-def _drop_schemas(definer: Definer, wanted: Sequence[str], missing_ok: bool, is_cascade: bool) -> None:
-    schemas: list[Schema] = []
-    for name in wanted:
-        if definer.is_system_schema(name):
-            raise InsufficientPrivilege(
-                f"cannot drop schema {name} because it is required by the database system"
-            )
-        found = find_schema(definer, definer.names.path.database, name)
-        if found is not None:
-            schemas.append(found)
-        elif missing_ok:
-            definer.notice(f'schema "{name}" does not exist, skipping')
-        else:
-            raise UndefinedSchema(f'schema "{name}" does not exist')
+def drop_schemas(
+    definer: Definer, paths: Sequence[Sequence[str]], missing_ok: bool, is_cascade: bool
+) -> None:
+    """Each path is a schema of the current database, or a database and a schema of it."""
+    schemas = [each for path in paths if (each := _found_schema(definer, path, missing_ok)) is not None]
+    for each in schemas:
+        definer.require_dropper(each)
     ids = list(dict.fromkeys(each.id for each in schemas))
     contents = [id for each in schemas for id in definer.contents(each.database, each.id)]
     if is_cascade:
-        tell_cascade(definer, [Thing(id) for id in ids], inside(definer.draft, definer.use, ids, contents))
-    drop_schemas(
+        tell_cascade(
+            definer, [CatalogObject(id) for id in ids], inside(definer.draft, definer.use, ids, contents)
+        )
+    drop_from_catalog(
         definer.draft, definer.use, ids, contents, is_cascade=is_cascade, qualifies=definer.qualifies
     )
+
+
+def _found_schema(definer: Definer, path: Sequence[str], missing_ok: bool) -> Schema | None:
+    *database, name = path
+    if definer.is_system_schema(name):
+        raise InsufficientPrivilege(
+            f"cannot drop schema {name} because it is required by the database system"
+        )
+    parent = find_database(definer, database[0]) if database else None
+    if parent is not None:
+        require_users_own(parent)
+    if database and parent is None and not missing_ok:
+        raise UndefinedDatabase(f'database "{database[0]}" does not exist')
+    if database and parent is None:
+        definer.notice(f'database "{database[0]}" does not exist, skipping')
+        return None
+    found = find_schema(definer, definer.names.path.database if parent is None else parent.id, name)
+    if found is None and not missing_ok:
+        raise UndefinedSchema(f'schema "{".".join(path)}" does not exist')
+    if found is None:
+        definer.notice(f'schema "{".".join(path)}" does not exist, skipping')
+    return found
 
 
 # ── objects that CASCADE drops ───────────────────────────────────────────────────────────────────
@@ -167,11 +188,11 @@ TOLD_MAX = 100
 """The most objects that a notice names, as in PostgreSQL."""
 
 
-def tell_cascade(definer: Definer, roots: Sequence[Thing], contents: Contents | None = None) -> None:
+def tell_cascade(definer: Definer, roots: Sequence[CatalogObject], contents: Contents | None = None) -> None:
     """Adds a notice about the other objects that are dropped."""
     going = closure(definer.draft, definer.use, roots, contents)
     told = [
-        name_of(definer.draft, definer.use, each.thing, qualifies=definer.qualifies)
+        name_of(definer.draft, definer.use, each.target, qualifies=definer.qualifies)
         for each in reversed(going)
         if not each.is_owned
     ]

@@ -6,14 +6,15 @@ is refused inside a transaction block.
 Walk: `statements.ddl.ddl_statements` -> `create_index` -> `catalog.changes.index_changes.AddIndex`.
 """
 
-from tenure.base.errors import NotSupported, WrongObjectType
+from tenure.base.errors import DatatypeMismatch, NotSupported, UndefinedObject
 from tenure.catalog.changes.index_changes import AddIndex
 from tenure.catalog.changes.table_changes import alter
 from tenure.catalog.changes.table_parts import NamedKeyColumn
-from tenure.catalog.descriptors.definitions import Schema
-from tenure.sql.statements.ddl.column_definitions import check_collation
+from tenure.catalog.descriptors.definitions import Schema, Table
 from tenure.sql.statements.ddl.definition import Definer, columns_of, path_of
 from tenure.sql.statements.ddl.naming import holders, index_name, names_in, require_free
+from tenure.sql.statements.ddl.tables.column_definitions import check_collation
+from tenure.sql.tables.pg_catalog.built_in_types import OPERATOR_CLASSES, operator_classes
 from tenure.sql.text.parse import Tree, child, items, names, option
 
 
@@ -32,12 +33,15 @@ def create_index(definer: Definer, tree: Tree) -> str | None:
         require_free(definer, schema, tree.idxname)
     if tree.options or tree.table_space:
         definer.notice("storage parameters have no effect")
-    parts = tuple(_part(each) for each in items(tree.index_params))
+    key_columns = tuple(_part(each) for each in items(tree.index_params))
+    for each in items(tree.index_params):
+        if each.opclass:
+            _check_operators(definer, table, each)
     where = child(tree, "where_clause")
     predicate = None if where is None else definer.condition(where, columns_of(table), "WHERE")
-    columns = [each.column for each in parts]
+    columns = [each.column for each in key_columns]
     name = tree.idxname or index_name(definer, schema, table.name, columns, "idx", names_in(table))
-    alter(definer.draft, definer.use, relation.id, AddIndex(name, parts, tree.unique, predicate))
+    alter(definer.draft, definer.use, relation.id, AddIndex(name, key_columns, tree.unique, predicate))
     return None
 
 
@@ -50,8 +54,20 @@ def _refuse(tree: Tree) -> None:
         raise NotSupported("INCLUDE is not supported", hint="Add the columns to the key of the index.")
     if tree.nulls_not_distinct:
         raise NotSupported("NULLS NOT DISTINCT is not supported")
-    if tree.relation.relpersistence == "t":
-        raise WrongObjectType("temporary tables are not supported")
+
+
+def _check_operators(definer: Definer, table: Table, tree: Tree) -> None:
+    """Takes an operator class that orders as the type does, which is no change: the usual one, and those of
+    patterns, since texts are in the order of their bytes here."""
+    name = names(tree.opclass)[-1]
+    column = table.column_named(tree.name)
+    if column is None:
+        return  # the index's own change says so
+    if name not in OPERATOR_CLASSES:
+        raise UndefinedObject(f'operator class "{name}" does not exist for access method "btree"')
+    if name not in operator_classes(column.type):
+        kind = definer.type_of(column.type).sql_name
+        raise DatatypeMismatch(f'operator class "{name}" does not accept data type {kind}')
 
 
 def _part(tree: Tree) -> NamedKeyColumn:
@@ -62,8 +78,6 @@ def _part(tree: Tree) -> NamedKeyColumn:
         )
     if tree.collation:
         check_collation(names(tree.collation))
-    if tree.opclass:
-        raise NotSupported("operator classes are not supported")
     is_descending = option(tree, "ordering") == "SORTBY_DESC"
     nulls = option(tree, "nulls_ordering")
     if nulls == ("SORTBY_NULLS_LAST" if is_descending else "SORTBY_NULLS_FIRST"):

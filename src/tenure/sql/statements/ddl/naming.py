@@ -42,11 +42,11 @@ NAME_BYTES_MAX = 63
 def object_name(first: str, second: str, label: str) -> str:
     """As PostgreSQL shortens them: first the longer one of the two."""
     room = NAME_BYTES_MAX - len(label.encode()) - 1 - (1 if second else 0)
-    parts = [first.encode(), second.encode()]
-    while len(parts[0]) + len(parts[1]) > room:
-        at = 0 if len(parts[0]) > len(parts[1]) else 1
-        parts[at] = parts[at][:-1]
-    return "_".join([each.decode(errors="ignore") for each in parts if each] + [label])
+    pieces = [first.encode(), second.encode()]
+    while len(pieces[0]) + len(pieces[1]) > room:
+        at = 0 if len(pieces[0]) > len(pieces[1]) else 1
+        pieces[at] = pieces[at][:-1]
+    return "_".join([each.decode(errors="ignore") for each in pieces if each] + [label])
 
 
 def sequence_name(definer: Definer, schema: Schema, table: str, column: str) -> str:
@@ -117,6 +117,10 @@ def _candidates(definer: Definer, schema: Schema, name: str) -> Iterator[AnyDesc
     version = node.leases.newest
     if version is None:
         yield from (each for each in node.catalog.list(node.store.snapshot()) if each.id not in declared)
+        return
+    temporary = definer.use.temporary
+    if temporary is not None and temporary.schema.id == schema.id:
+        yield from (each for each in temporary.objects() if each.id not in declared)
         return
     for id in sorted(version.index_holders(schema.id, name) - declared.keys()):
         yield version.descriptor(id)

@@ -17,15 +17,18 @@ from tenure.base.errors import (
 from tenure.catalog.changes import object_changes
 from tenure.catalog.changes.column_changes import RenameColumn
 from tenure.catalog.changes.constraint_changes import RenameConstraint
+from tenure.catalog.changes.free_names import database_of
 from tenure.catalog.changes.index_changes import RenameIndex
 from tenure.catalog.changes.table_changes import alter
 from tenure.catalog.changes.table_parts import constraint_named, find_column, staying
 from tenure.catalog.changes.view_changes import rename_view_column
 from tenure.catalog.descriptors.definitions import Contained, Index, Schema, Table, View
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.catalog.name_resolution import PG_TEMP
 from tenure.sql.statements.ddl.databases import database_named, require_users_own
 from tenure.sql.statements.ddl.definition import Definer, path_of
 from tenure.sql.statements.ddl.naming import find_index, index, require_free
+from tenure.sql.statements.ddl.privileges.role_names import rename_role
 from tenure.sql.statements.ddl.schemas import require_allowed, schema_named
 from tenure.sql.text.parse import Tree, child, has, kind, names, option
 
@@ -143,6 +146,7 @@ def _rename_database(definer: Definer, tree: Tree) -> None:
 
 def _rename_schema(definer: Definer, tree: Tree) -> None:
     schema = schema_named(definer, tree.subname)
+    require_users_own(database_of(definer.draft, definer.use, schema.database))
     require_allowed(tree.newname)
     object_changes.rename_object(definer.draft, definer.use, schema.id, tree.newname)
 
@@ -162,6 +166,7 @@ RENAMINGS: dict[str, Callable[[Definer, Tree], None]] = {
     "OBJECT_COLUMN": _rename_column,
     "OBJECT_TABCONSTRAINT": _rename_constraint,
     "OBJECT_DATABASE": _rename_database,
+    "OBJECT_ROLE": rename_role,
     "OBJECT_SCHEMA": _rename_schema,
     "OBJECT_TYPE": _rename_type,
 }
@@ -185,21 +190,26 @@ def set_schema(definer: Definer, tree: Tree) -> str | None:
         found = definer.enum(names(child(tree, "object").items))
     else:
         raise NotSupported(f"ALTER {_word(what)} ... SET SCHEMA is not supported")
+    if tree.newschema == PG_TEMP or found.schema == definer.session.temporary.schema_id:
+        raise NotSupported("cannot move objects into or out of temporary schemas")
     schema = schema_named(definer, tree.newschema)
     if schema.id == found.schema:
         return None
-    _require_free_there(definer, schema, found)
+    require_free_there(definer, schema, found, found.name)
     object_changes.set_schema(definer.draft, definer.use, found.id, schema.id)
     return None
 
 
-def _require_free_there(definer: Definer, schema: Schema, found: Contained) -> None:
-    if definer.is_taken(schema, found.name):
-        there = f'"{found.name}" already exists in schema "{schema.name}"'
+def require_free_there(definer: Definer, schema: Schema, found: Contained, name: str) -> None:
+    """Raises if a schema has the name already that an object is to get in it, or an index of it has."""
+    if definer.is_taken(schema, name):
+        there = f'"{name}" already exists in schema "{schema.name}"'
         if isinstance(found, Table | View | SequenceDescriptor):
             raise DuplicateRelation(f"relation {there}")
         raise DuplicateObject(f"type {there}")
-    for each in staying(found.indexes) if isinstance(found, Table) else ():
+    if not isinstance(found, Table) or found.schema == schema.id:
+        return
+    for each in staying(found.indexes):
         require_free(definer, schema, each.name)
 
 

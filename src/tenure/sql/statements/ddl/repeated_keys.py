@@ -4,7 +4,7 @@
 
 The first one stays; it takes the name of a later one if it has none itself.
 
-Walk: `statements.ddl.create_table` -> `merged`.
+Walk: `statements.ddl.tables.create_table` -> `merged`.
 """
 
 from collections.abc import Iterator, Sequence

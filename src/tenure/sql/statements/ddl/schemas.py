@@ -20,11 +20,11 @@ from tenure.base.errors import (
 )
 from tenure.catalog.changes.object_changes import create_schema as create
 from tenure.catalog.descriptors.definitions import DescriptorState, Schema
-from tenure.sql.statements.ddl.create_table import create_table
 from tenure.sql.statements.ddl.databases import database_named
 from tenure.sql.statements.ddl.definition import Definer
 from tenure.sql.statements.ddl.indexes import create_index
 from tenure.sql.statements.ddl.sequences import create_sequence
+from tenure.sql.statements.ddl.tables.create_table import create_table
 from tenure.sql.statements.ddl.views import create_view
 from tenure.sql.text.parse import Tree, has, items, kind
 
@@ -91,7 +91,7 @@ def require_allowed(name: str) -> None:
 def find_schema(definer: Definer, database: int, name: str) -> Schema | None:
     entry = definer.use.schema_entry(database, name)
     if entry is None and (database, name) not in definer.draft.entries:
-        definer.names.confirm_absent(lambda known: known.schema_entry(database, name), name)
+        definer.names.confirm_absent(lambda catalog: catalog.schema_entry(database, name), name)
     if entry is None or entry.state is not DescriptorState.PUBLIC:
         return None
     found = definer.use.descriptor(entry.id)

@@ -9,9 +9,11 @@ from typing import Any
 from tenure.base.errors import NotSupported, SyntaxFault
 from tenure.catalog.changes.sequence_changes import SequenceOptions
 from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.types.type_names import type_of
 from tenure.sql.statements.ddl.definition import Definer
 from tenure.sql.text.parse import Tree, child, items, kind
 
+INT8 = type_of(TypeRef("int8"))
 NUMBERS = {"start": "start", "increment": "increment", "cache": "cache"}
 BOUNDS = {"minvalue": ("minimum", "has_no_minimum"), "maxvalue": ("maximum", "has_no_maximum")}
 ELSEWHERE = ("owned_by", "sequence_name", "restart", "logged", "generated")
@@ -53,7 +55,10 @@ def restart_of(nodes: Sequence[Tree]) -> tuple[bool, int | None]:
 
 
 def whole(value: Tree) -> int:
-    """A number, which PostgreSQL's grammar gives as Integer or, if it is large, as Float."""
+    """A number, which PostgreSQL's grammar gives as Integer or, if it is large, as Float.
+
+    Raises OutOfRange (22003) or InvalidText (22P02) for one that is no bigint.
+    """
     if kind(value) == "A_Const":
         value = getattr(value, value.WhichOneof("val"))
-    return int(value.ival) if kind(value) == "Integer" else int(value.fval)
+    return int(value.ival) if kind(value) == "Integer" else INT8.parse(value.fval)

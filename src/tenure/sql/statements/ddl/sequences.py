@@ -8,23 +8,22 @@ Walk: `statements.ddl.ddl_statements` -> these -> `catalog.changes.sequence_chan
 
 from collections.abc import Sequence
 
-from tenure.base.errors import NotSupported, SyntaxFault, WrongObjectType
+from tenure.base.errors import SyntaxFault, WrongObjectType
 from tenure.catalog.changes.sequence_changes import alter_sequence as change
 from tenure.catalog.changes.sequence_changes import create_sequence as create
 from tenure.catalog.changes.sequence_changes import set_owned_by
 from tenure.catalog.changes.table_parts import column_of
 from tenure.catalog.descriptors.definitions import OwnedBy, Table
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
-from tenure.sql.statements.ddl.create_table import skips
 from tenure.sql.statements.ddl.definition import Definer, path_of
 from tenure.sql.statements.ddl.sequence_options import options_of, restart_of
+from tenure.sql.statements.ddl.tables.create_table import skips
 from tenure.sql.text.parse import Tree, child, items, names
 
 
 def create_sequence(definer: Definer, tree: Tree) -> str | None:
-    if tree.sequence.relpersistence == "t":
-        raise NotSupported("temporary sequences are not supported")
-    schema = definer.schema_for(path_of(tree.sequence)[:-1])
+    is_temporary = tree.sequence.relpersistence == "t"
+    schema = definer.schema_for(path_of(tree.sequence)[:-1], is_temporary=is_temporary)
     name = tree.sequence.relname
     if skips(definer, schema, name, if_not_exists=tree.if_not_exists):
         return None

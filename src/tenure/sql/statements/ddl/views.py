@@ -1,7 +1,8 @@
 """CREATE VIEW: a query under a name, with its names resolved at this moment.
 
 The query is bound once, to learn its columns and what it reads. A view that it reads is not opened: it
-counts as a table of its own, so that dependencies go from view to view.
+counts as a table of its own, so that dependencies go from view to view. A view that reads a temporary object
+is temporary too.
 
 Walk: `statements.ddl.ddl_statements` -> `create_view` -> `catalog.changes.view_changes.create_view`;
 `sql.names.session_names` reads views.
@@ -12,8 +13,10 @@ from collections.abc import Sequence
 from tenure.base.errors import NotSupported, SyntaxFault
 from tenure.catalog.changes.view_changes import create_view as create
 from tenure.catalog.descriptors.definitions import (
+    Contained,
     Depends,
     EnumType,
+    Schema,
     SearchPath,
     Table,
     TypeRef,
@@ -24,6 +27,7 @@ from tenure.catalog.descriptors.definitions import (
     visible,
 )
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.catalog.descriptors.role_records import WHOLE_OBJECT
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import sequences
 from tenure.expr.types.datatype import Type
@@ -43,14 +47,13 @@ VIEW_KEY = "view:"
 
 def create_view(definer: Definer, tree: Tree) -> str | None:
     _refuse(tree)
-    schema = definer.schema_for(path_of(tree.view)[:-1])
-    name = tree.view.relname
+    query = child(tree, "query")
+    read_names = ReadNames(definer.names)
+    bound = bind_query(query, read_names, NoParameters())
+    name, schema = tree.view.relname, _schema(definer, tree, read_names)
     is_there = definer.is_taken(schema, name)
     if not (tree.replace and is_there):
         require_free(definer, schema, name)
-    query = child(tree, "query")
-    known = ReadNames(definer.names)
-    bound = bind_query(query, known, NoParameters())
     path = definer.names.path
     create(
         definer.draft,
@@ -62,12 +65,30 @@ def create_view(definer: Definer, tree: Tree) -> str | None:
         query=deparsed(query),
         columns=_columns(bound, names(tree.aliases)),
         path=SearchPath(path.database, tuple(path.names())),
-        sources=tuple(known.sources.values()),
-        depends=_depends(bound, known),
+        sources=tuple(read_names.sources.values()),
+        depends=_depends(bound, read_names),
         is_replacing=tree.replace,
         type_name=lambda ref: definer.type_of(ref).sql_name,
     )
     return None
+
+
+def _schema(definer: Definer, tree: Tree, names: "ReadNames") -> Schema:
+    """Where the view is made: among the session's temporary objects if it reads one of them."""
+    is_temporary = tree.view.relpersistence == "t"
+    own = definer.session.temporary.schema_id
+    sources = (definer.now(each.id) for each in names.sources.values())
+    if (
+        not is_temporary
+        and own
+        and any(isinstance(each, Contained) and each.schema == own for each in sources)
+    ):
+        definer.notice(f'view "{tree.view.relname}" will be a temporary view')
+        is_temporary = True
+    schema = definer.schema_for(path_of(tree.view)[:-1], is_temporary=is_temporary)
+    if definer.is_temporary_schema(schema):
+        definer.session.access.name_now(definer.owner)  # from now on the session knows the owner by its id
+    return schema
 
 
 def relies_on_key(definer: Definer, id: int, table: Table) -> bool:
@@ -82,8 +103,6 @@ def relies_on_key(definer: Definer, id: int, table: Table) -> bool:
 
 
 def _refuse(tree: Tree) -> None:
-    if tree.view.relpersistence == "t":
-        raise NotSupported("temporary views are not supported")
     if option(tree, "with_check_option") != "NO_CHECK_OPTION" or tree.options:
         raise NotSupported("options of views are not supported")
     query = child(tree, "query")
@@ -91,17 +110,17 @@ def _refuse(tree: Tree) -> None:
         raise NotSupported("views must not contain SELECT INTO")
 
 
-def _columns(query: Query, given: Sequence[str]) -> list[ViewColumn]:
-    if len(given) > len(query.outputs):
+def _columns(query: Query, column_names: Sequence[str]) -> list[ViewColumn]:
+    if len(column_names) > len(query.outputs):
         raise SyntaxFault("CREATE VIEW specifies more column names than columns")
-    titles = [*given, *(each.name for each in query.outputs[len(given) :])]
+    titles = [*column_names, *(each.name for each in query.outputs[len(column_names) :])]
     return [ViewColumn(title, each.type.ref) for title, each in zip(titles, query.outputs, strict=True)]
 
 
-def _depends(bound: Query, known: "ReadNames") -> list[Depends]:
-    """The columns that the query reads of each source, found by pruning."""
+def _depends(bound: Query, names: "ReadNames") -> list[Depends]:
+    """The columns of each source that the query names, or reads as pruning finds."""
     query = access.with_access(bound)
-    columns: dict[int, set[int]] = {each.id: set() for each in known.sources.values()}
+    columns = {each.id: set(names.columns.get(each.id, ())) for each in names.sources.values()}
     for plan in (query.plan, *(each.plan for each in query.nested)):
         for node in walk(plan):
             if isinstance(node, Scan):
@@ -120,6 +139,8 @@ class ReadNames:
     def __init__(self, names: SessionNames) -> None:
         self._names = names
         self.sources: dict[tuple[str, ...], ViewSource] = {}
+        self.columns: dict[int, set[int]] = {}
+        """Those that the query names, by table."""
 
     def relation(self, name: Sequence[str], position: int) -> Relation:
         found = self._names.object(name)
@@ -157,6 +178,14 @@ class ReadNames:
 
     def enum(self, id: int) -> EnumType:
         return self._names.enum(id)
+
+    def require(self, id: int, privilege: int, column: int = WHOLE_OBJECT) -> None:
+        """To define a view needs nothing of what it reads: its owner is asked whenever it is used.
+
+        But it counts as a use of the column, also of one that pruning finds unread: the * of a subquery.
+        """
+        if column != WHOLE_OBJECT:
+            self.columns.setdefault(id, set()).add(column)
 
     def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
         result = self._names.call(name, arguments)

@@ -8,6 +8,7 @@ Walk: `statements.dml.writes` asks for `assignments`, and for one value `as_colu
 from collections.abc import Sequence
 
 from tenure.base.errors import DatatypeMismatch, GeneratedAlways, NotSupported, SyntaxFault, UndefinedColumn
+from tenure.catalog.accounts.privileges import UPDATE
 from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import Table
 from tenure.expr.tree import build
@@ -34,6 +35,7 @@ def assignments(
         column = column_of(table, target)
         if column in defaults or any(column == each for each, _ in changes):
             raise SyntaxFault(f'multiple assignments to same column "{column.name}"')
+        planner.names.require(table.id, UPDATE, column.id)
         if typed is None:
             defaults.append(column)
             continue
@@ -61,8 +63,8 @@ def _part_of(subquery: Tree, number: int, count: int) -> Tree:
     """One column of the row that a subquery gives. Simplified: the subquery is run once for each of them."""
     names = ", ".join(f"c{each}" for each in range(1, count + 1))
     wrapped = parse.expression(f"(SELECT c{number} FROM (SELECT) AS s({names}))")
-    made = parse.unwrap(wrapped.subselect).from_clause[0].range_subselect
-    made.subquery.CopyFrom(subquery.subselect)
+    subselect = parse.unwrap(wrapped.subselect).from_clause[0].range_subselect
+    subselect.subquery.CopyFrom(subquery.subselect)
     return wrapped
 
 

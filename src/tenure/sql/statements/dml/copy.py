@@ -7,7 +7,7 @@ Walk: `statements.statement_table` -> `plan` -> `CopyFrom` or `CopyTo`, whose ru
 that it feeds or drains.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
@@ -30,6 +30,7 @@ from tenure.base.errors import (
 )
 from tenure.base.interruptible import interruptible
 from tenure.base.memory import Holding
+from tenure.catalog.accounts.privileges import INSERT
 from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import Table, visible
 from tenure.expr.types.datatype import Datum, Type
@@ -326,13 +327,15 @@ def _plan_from(codecs: Codecs, finish: FinishTransaction, planner: Planner, tree
     path = [
         each for each in (tree.relation.catalogname, tree.relation.schemaname, tree.relation.relname) if each
     ]
-    table = planner.names.relation(path, tree.relation.location + 1)
+    table = planner.names.target(path, tree.relation.location + 1, INSERT)
     refuse_system(table)
     if not isinstance(table, Table):
         raise WrongObjectType(f'cannot copy to "{path[-1]}": it is not a table')
     if planner.block.is_read_only:
         raise ReadOnlyTransaction("cannot execute COPY FROM in a read-only transaction")
     targets = _columns(table, tree)
+    for each in targets:
+        planner.names.require(table.id, INSERT, each.id)
     format, how = _format(tree, [each.name for each in targets])
     types = tuple(type_of(each.type, planner.names.enum) for each in targets)
     return CopyFrom(table, targets, types, format, how, codecs, finish)
@@ -390,17 +393,18 @@ def _quoted(name: str) -> str:
 
 
 def _format(tree: Tree, columns: list[str]) -> tuple[Format, CopyFormat]:
-    given = {each.defname: child(each, "arg") for each in items(tree.options)}
-    how = _how(_word(given.pop("format")) if "format" in given else "text")
+    options = {each.defname: child(each, "arg") for each in items(tree.options)}
+    how = _how(_word(options.pop("format")) if "format" in options else "text")
     is_csv = how is CopyFormat.CSV
+    _check_csv_options(options, is_csv=is_csv, is_from=tree.is_from)
     found: dict[str, object] = {"is_csv": is_csv, "force_quote": frozenset()}
     if is_csv:
         found |= {"delimiter": ",", "null": ""}
-    for name, value in given.items():
+    for name, value in options.items():
         match name:
             case "delimiter" | "quote" | "escape":
                 found[name] = _character(name, _word(value))
-                if name == "quote" and "escape" not in given:
+                if name == "quote" and "escape" not in options:
                     found["escape"] = found["quote"]
             case "null":
                 found["null"] = _word(value)
@@ -417,6 +421,18 @@ def _format(tree: Tree, columns: list[str]) -> tuple[Format, CopyFormat]:
             case _:
                 raise SyntaxFault(f'option "{name}" not recognized')
     return Format(**found), how  # type: ignore[arg-type]
+
+
+def _check_csv_options(options: Collection[str], *, is_csv: bool, is_from: bool) -> None:
+    for name in ("quote", "escape", "force_quote", "force_not_null", "force_null"):
+        if name not in options:
+            continue
+        if not is_csv:
+            raise NotSupported(f"COPY {name.upper()} requires CSV mode")
+        if name == "force_quote" and is_from:
+            raise NotSupported("COPY FORCE_QUOTE cannot be used with COPY FROM")
+        if name in ("force_not_null", "force_null") and not is_from:
+            raise InvalidParameter(f"COPY {name.upper()} cannot be used with COPY TO")
 
 
 def _how(name: str) -> CopyFormat:
@@ -451,8 +467,11 @@ def _is_on(value: Tree | None) -> bool:
 def _positions(value: Tree, columns: list[str]) -> frozenset[int]:
     if kind(value) == "A_Star":
         return frozenset(range(len(columns)))
-    wanted = names(value.items)
-    for name in wanted:
+    positions: set[int] = set()
+    for name in names(value.items):
         if name not in columns:
             raise UndefinedColumn(f'column "{name}" does not exist')
-    return frozenset(columns.index(name) for name in wanted)
+        if columns.index(name) in positions:
+            raise DuplicateColumn(f'column "{name}" specified more than once')
+        positions.add(columns.index(name))
+    return frozenset(positions)

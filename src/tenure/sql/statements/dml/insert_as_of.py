@@ -43,6 +43,7 @@ class InsertAsOf:
             planner = Planner(execution.session, execution.block, self.text, self.parameters)
             planner.is_upsert = self.is_upsert
             insert = plan_insert(planner, self.tree, reading=planner.inside(block))
+            planner.names.needs.require(execution.session, execution.block)
             if insert.columns != self.columns:
                 raise PlanChanged("cached plan must not change result type")
             return insert.run(execution)

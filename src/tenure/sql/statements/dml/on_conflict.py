@@ -13,6 +13,7 @@ from tenure.base.errors import (
     UndefinedObject,
     WrongState,
 )
+from tenure.catalog.accounts.privileges import SELECT, UPDATE
 from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import Expression, Index, Table, visible
 from tenure.expr.tree.cheap_expressions import cost
@@ -39,11 +40,15 @@ from tenure.sql.text.parse import Tree, child, items
 def plan_conflict(planner: Planner, level: QueryLevel, table: Table, tree: Tree) -> Conflict | None:
     if planner.is_upsert:
         _require_immediate([table.index(table.primary)])
+        _need_key(planner, table, [table.primary])
+        for each in visible(table.columns):
+            planner.names.require(table.id, UPDATE, each.id)
         return Conflict((table.primary,), overwrites=True)
     clause = child(tree, "on_conflict_clause")
     if clause is None:
         return None
     arbiters = _arbiters(planner, level, table, child(clause, "infer"))
+    _need_key(planner, table, arbiters)
     if parse.option(clause, "action") == "ONCONFLICT_NOTHING":
         return Conflict(arbiters)
     if not arbiters:
@@ -76,6 +81,13 @@ def plan_conflict(planner: Planner, level: QueryLevel, table: Table, tree: Tree)
         constants=folds_of(planner, trees),
         steps=cost((*trees, *values)),
     )
+
+
+def _need_key(planner: Planner, table: Table, arbiters: Iterable[int]) -> None:
+    """Whether a key is there is read."""
+    for index in arbiters:
+        for part in table.index(index).parts:
+            planner.names.require(table.id, SELECT, part.column)
 
 
 def _arbiters(planner: Planner, level: QueryLevel, table: Table, infer: Tree | None) -> tuple[int, ...]:

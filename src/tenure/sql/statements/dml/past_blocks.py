@@ -7,7 +7,7 @@ Such a block has a snapshot and no lease. What it reads is fixed, so the transac
 nothing of it to prove.
 
 Walk: `statements.dml.queries` plans with `planning_block`; `statements.dml.insert_as_of` and
-`statements.ddl.create_table_as` read through `reading_block`.
+`statements.ddl.tables.create_table_as` read through `reading_block`.
 """
 
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ from tenure.sql.plans.plan import Lock, Query
 from tenure.sql.plans.plan_facts import everything
 from tenure.sql.session.answers import NotShort
 from tenure.sql.session.block import Block
+from tenure.sql.session.past_moments import read_past
 from tenure.sql.session.session_state import SessionState
-from tenure.sql.text.as_of import timestamp_of
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def planning_block(session: SessionState, operand: str) -> Iterator[Block]:
     block = session.new_block()
     try:
         if not operand.startswith("$"):
-            block.read_as_of(timestamp_of(operand, session.env.wall_micros()))
+            read_past(session, block, operand)
         yield block
     finally:
         block.close()
@@ -46,7 +46,7 @@ def reading_block(execution: Execution, operand: str) -> Iterator[Block]:
     block = session.new_block()
     block.now_micros = execution.block.now_micros
     try:
-        block.read_as_of(timestamp_of(operand, session.env.wall_micros(), execution.values))
+        read_past(session, block, operand, execution.values)
         yield block
     finally:
         block.close()

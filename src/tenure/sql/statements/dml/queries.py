@@ -31,6 +31,7 @@ from tenure.sql.rows.run import QueryRun, Tuple
 from tenure.sql.rows.runner import CompiledQuery
 from tenure.sql.session.answers import ResultColumn
 from tenure.sql.session.inline import RowsBudget, is_cheap_query
+from tenure.sql.session.past_moments import read_past
 from tenure.sql.statements.dml import past_blocks
 from tenure.sql.text import as_of
 from tenure.sql.text.parse import Tree
@@ -63,6 +64,7 @@ class Select(ReadOnlyStatement):
     def rows(self, execution: Execution) -> Iterator[Tuple]:
         if self.locks:
             return self._locked(execution)
+        execution.block.note_query()
         rows = self.runner.rows(run_of(execution, None if self.is_bounded else self.query))
         # Inline, all of the few rows are read at once: a query that turns out not to be short must have given
         # none.
@@ -101,7 +103,7 @@ def run_of(execution: Execution, query: Query | None = None, passing: Passing | 
         context=execution.context,
         source=execution.source if passing is None else block.source,  # locking reads the current rows
         layouts=block.layout,
-        virtual=lambda key: tables.rows(key, execution),
+        virtual=lambda key, sought: tables.rows(key, execution, sought),
         check=execution.check,
         memory=execution.account,
         lock=None if passing is None else passing.passes,
@@ -131,9 +133,10 @@ class SelectAsOf:
 
     def rows(self, execution: Execution) -> Iterator[Tuple]:
         session, block = execution.session, execution.block
-        now_micros = session.env.wall_micros()
-        block.read_as_of(as_of.timestamp_of(self.operand, now_micros, execution.values))
-        select = plan_query(Planner(session, block, self.text, self.parameters), self.tree)
+        read_past(session, block, self.operand, execution.values)
+        planner = Planner(session, block, self.text, self.parameters)
+        select = plan_query(planner, self.tree)
+        planner.names.needs.require(session, block)
         if [(each.name, each.type.ref) for each in select.columns] != [
             (each.name, each.type.ref) for each in self.columns
         ]:

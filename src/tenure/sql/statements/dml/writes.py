@@ -23,6 +23,7 @@ from tenure.base.errors import (
     SyntaxFault,
     WrongObjectType,
 )
+from tenure.catalog.accounts.privileges import DELETE, INSERT, UPDATE
 from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import EnumType, Table, visible
 from tenure.expr.tree.build import Typed
@@ -63,7 +64,7 @@ from tenure.sql.statements.dml.on_conflict import plan_conflict
 from tenure.sql.statements.dml.past_blocks import refuse_locks
 from tenure.sql.statements.dml.returning import plan_returning
 from tenure.sql.statements.dml.write_expressions import folds_of, value_or_default
-from tenure.sql.statements.dml.writing import Conflict, GivenRows, Insert, PastRows, Returning, RowChange
+from tenure.sql.statements.dml.writing import Conflict, Insert, InsertedValues, PastRows, Returning, RowChange
 from tenure.sql.text import parse
 from tenure.sql.text.parse import Tree, child, items
 
@@ -76,66 +77,72 @@ def plan_insert(planner: Planner, tree: Tree, *, reading: "Planner | None" = Non
     level = binder.level()
     if parse.has(tree, "with_clause"):
         bind_with.declare(tree.with_clause, level)
-    table = _target(planner, tree.relation)
+    table = _target(planner, tree.relation, INSERT)
     targets = _insert_targets(table, tree)
     override = parse.option(tree, "override")
     source = child(tree, "select_stmt")
-    made: GivenRows | Query | PastRows
+    source_rows: InsertedValues | Query | PastRows
     if reading is not None:
-        made, targets = _selected_then(planner, reading, targets, tree, override=override)
+        source_rows, targets = _selected_then(planner, reading, targets, tree, override=override)
     elif source is not None and len(source.values_lists) > 0 and not _is_decorated(source):
-        made = _values_rows(planner, level, table, targets, source, override)
+        source_rows = _values_rows(planner, level, table, targets, source, override)
         if not tree.cols:
             targets = targets[: _width(source)]
     elif source is not None:
-        made, targets = _selected(
+        source_rows, targets = _selected(
             planner, binder, level, targets, source, is_named=bool(tree.cols), override=override
         )
     else:
-        made, targets = GivenRows(((),)), []
+        source_rows, targets = InsertedValues(((),)), []
     _check_insertable(tree, targets, source)
-    if isinstance(made, GivenRows) and len(made.rows) == 1:
-        made, targets = _in_order(table, made, targets)
-    runner = rows.compile(access.with_access(made), planner.names.enum) if isinstance(made, Query) else made
+    for each in targets:
+        planner.names.require(table.id, INSERT, each.id)
+    if isinstance(source_rows, InsertedValues) and len(source_rows.rows) == 1:
+        source_rows, targets = _in_order(table, source_rows, targets)
+    runner = (
+        rows.compile(access.with_access(source_rows), planner.names.enum)
+        if isinstance(source_rows, Query)
+        else source_rows
+    )
     scan, item = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
     level.items += item
     conflict = plan_conflict(planner, level, table, tree)
     returning = plan_returning(planner, level, table, tree)
-    is_small = isinstance(made, GivenRows) and len(made.rows) <= SHORT_ROWS_MAX
+    is_small = isinstance(source_rows, InsertedValues) and len(source_rows.rows) <= SHORT_ROWS_MAX
     return Insert(
         table,
         tuple(each.id for each in targets),
         runner,
-        not isinstance(made, Query) or is_bounded(made.plan, made),
+        not isinstance(source_rows, Query) or is_bounded(source_rows.plan, source_rows),
         planner.parameters.types(),
         scan.columns,
         conflict,
         returning,
         is_small=is_small,
         is_short=is_small
-        and isinstance(made, GivenRows)
-        and _is_cheap_insert(table, made, conflict, returning),
+        and isinstance(source_rows, InsertedValues)
+        and _is_cheap_insert(table, source_rows, conflict, returning),
     )
 
 
 def _is_cheap_insert(
-    table: Table, given: GivenRows, conflict: Conflict | None, returning: Returning | None
+    table: Table, rows: InsertedValues, conflict: Conflict | None, returning: Returning | None
 ) -> bool:
     if conflict is not None and (conflict.changes or conflict.overwrites):
         changed = None if conflict.changes is None else [id for id, _ in conflict.changes]
         if disturbs_others(table, changed):
             return False
     per_row = sum(each.steps for each in (conflict, returning) if each is not None)
-    return is_cheap_write(table, given.steps, rows=len(given.rows), per_row=per_row)
+    return is_cheap_write(table, rows.steps, rows=len(rows.rows), per_row=per_row)
 
 
 SHORT_ROWS_MAX = 20
 """Rows of VALUES that are written on the door's loop: more would hold other clients up."""
 
 
-def _target(planner: Planner, tree: Tree) -> Table:
+def _target(planner: Planner, tree: Tree, privilege: int) -> Table:
     path = [each for each in (tree.catalogname, tree.schemaname, tree.relname) if each]
-    relation = planner.names.relation(path, tree.location + 1)
+    relation = planner.names.target(path, tree.location + 1, privilege)
     refuse_system(relation)
     if not isinstance(relation, Table):
         raise WrongObjectType(f'cannot change relation "{path[-1]}": it is not a table')
@@ -184,7 +191,7 @@ def _values_rows(
     targets: Sequence[TableColumn],
     select: Tree,
     override: str,
-) -> "GivenRows | Query":
+) -> "InsertedValues | Query":
     """INSERT ... VALUES: an expression per column, read as the column's type."""
     bound: list[list[Node | None]] = []
     too_long: StringTooLong | None = None
@@ -219,9 +226,9 @@ def _values_rows(
             tuple(None if node is None else compile(node, {}, planner.names.enum) for node in row)
             for row in bound
         ]
-        given = [node for row in bound for node in row if node is not None and is_lazy(node)]
+        lazy_nodes = [node for row in bound for node in row if node is not None and is_lazy(node)]
         steps = cost(node for row in bound for node in row if node is not None)
-        return GivenRows(tuple(compiled), folds_of(planner, given), steps)
+        return InsertedValues(tuple(compiled), folds_of(planner, lazy_nodes), steps)
     outputs = tuple(
         OutputColumn(each.name, type_of(each.type, planner.names.enum)) for each in targets[: _width(select)]
     )
@@ -233,12 +240,12 @@ def _values_rows(
 
 
 def _in_order(
-    table: Table, given: GivenRows, targets: Sequence[TableColumn]
-) -> tuple[GivenRows, list[TableColumn]]:
+    table: Table, rows: InsertedValues, targets: Sequence[TableColumn]
+) -> tuple[InsertedValues, list[TableColumn]]:
     """One row is evaluated in the order of the table's columns; of several, as they are written."""
-    (row,) = given.rows
+    (row,) = rows.rows
     pairs = sorted(zip(targets, row, strict=True), key=lambda each: table.columns.index(each[0]))
-    return given._replace(rows=(tuple(value for _, value in pairs),)), [column for column, _ in pairs]
+    return rows._replace(rows=(tuple(value for _, value in pairs),)), [column for column, _ in pairs]
 
 
 def _assigned(planner: Planner, column: TableColumn, typed: Typed, value: Tree, override: str) -> Node | None:
@@ -370,7 +377,7 @@ def _plan_change(
     level = binder.level()
     if parse.has(tree, "with_clause"):
         bind_with.declare(tree.with_clause, level)
-    table = _target(planner, tree.relation)
+    table = _target(planner, tree.relation, DELETE if targets is None else UPDATE)
     scan, (item,) = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
     level.items.append(item)
     plan: Plan = scan

@@ -25,6 +25,7 @@ from tenure.kv.transaction import Transaction
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.row_locking import Passing, acquire, await_hold, freshen, settled
 from tenure.sql.execution.statement import Result
+from tenure.sql.names.session_names import SessionNames
 from tenure.sql.rows.run import Tuple
 from tenure.sql.rows.runner import CompiledQuery
 from tenure.sql.session.answers import ResultColumn
@@ -83,7 +84,7 @@ class Conflict:
     """What it costs for a row: see `expr.tree.cheap_expressions`."""
 
 
-class GivenRows(NamedTuple):
+class InsertedValues(NamedTuple):
     """The rows of INSERT ... VALUES: an expression for each column, None for DEFAULT."""
 
     rows: tuple[tuple[Evaluate | None, ...], ...]
@@ -108,15 +109,15 @@ class PastRows(NamedTuple):
 
 
 def _fold(
-    context: Context, *parts: GivenRows | Conflict | Returning | CompiledQuery | PastRows | None
+    context: Context, *plans: InsertedValues | Conflict | Returning | CompiledQuery | PastRows | None
 ) -> None:
-    for part in parts:
+    for part in plans:
         if isinstance(part, _WITH_CONSTANTS):
             for fold in part.constants:
                 fold(context)
 
 
-_WITH_CONSTANTS = (GivenRows, Conflict, Returning)
+_WITH_CONSTANTS = (InsertedValues, Conflict, Returning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class Insert:
     table: Table
     targets: tuple[int, ...]
     """The columns that are given, by id."""
-    source: GivenRows | CompiledQuery | PastRows
+    source: InsertedValues | CompiledQuery | PastRows
     is_bounded: bool
     parameters: tuple[Type, ...]
     visible: tuple[int, ...]
@@ -147,14 +148,15 @@ class Insert:
         budget = RowsBudget() if execution.inline and self.conflict is not None else None
         writer = writer_of(execution, self.table, budget)
         try:
-            rows = self._written(execution, txn, writer)
-            if not self.is_small:
-                rows = interruptible(rows, execution.check)
-            written = [(old, new) for old, new in rows if new is not None]
+            if self.is_small and self.conflict is None and isinstance(self.source, InsertedValues):
+                written = self._inserted(execution, txn, writer, self.source)
+            else:
+                rows = interruptible(self._written(execution, txn, writer), execution.check)
+                written = [(old, new) for old, new in rows if new is not None]
             writer.finish(txn, execution.check)
             return self._result(written, execution)
         except UserError as error:
-            txn.check_absent()  # errors of earlier rows come first
+            txn.proof.check_absent()  # errors of earlier rows come first
             explain_violation(execution, error)
             raise
 
@@ -168,13 +170,20 @@ class Insert:
             rows.append(returning.of(now, None if old is None else _shown(old, visible), now, context))
         return Result("INSERT 0", iter(rows), counts=True)
 
+    def _inserted(
+        self, execution: Execution, txn: Transaction, writer: TableWriter, source: InsertedValues
+    ) -> list[tuple[Row | None, Row]]:
+        """Few rows, all of which are new."""
+        proposed = self._rows_of_values(execution, source)
+        rows = writer.insert_together(txn, proposed, late=execution.block.proves_late)
+        return [(None, row) for row in rows]
+
     def _written(
         self, execution: Execution, txn: Transaction, writer: TableWriter
     ) -> Iterator[tuple[Row | None, Row | None]]:
         """For each row, the former one, if any, and the new one; None if nothing was done."""
         if self.conflict is None:
-            late = execution.block.proves_late and self.is_small
-            for added in writer.insert_all(txn, self._values(execution), late=late):
+            for added in writer.insert_all(txn, self._values(execution)):
                 yield None, added
             return
         check_key_stays(execution, self.table.id)
@@ -189,23 +198,26 @@ class Insert:
             yield resolving.there, row
 
     def _values(self, execution: Execution) -> Iterator[Values]:
-        context, targets = execution.context, self.targets
-        if isinstance(self.source, GivenRows):
-            # All of them first, as constants are worked out before the first row is written.
-            yield from [
-                {
-                    id: evaluate((), context)
-                    for id, evaluate in zip(targets, row, strict=True)
-                    if evaluate is not None
-                }
-                for row in self.source.rows
-            ]
+        if isinstance(self.source, InsertedValues):
+            yield from self._rows_of_values(execution, self.source)
             return
         found = self._found(execution, self.source)
         if self.conflict is None:
-            execution.block.use.txn.check_rows(len(found))
+            execution.block.use.txn.buffer.check_rows(len(found))
         for row in found:
-            yield dict(zip(targets, row, strict=True))
+            yield dict(zip(self.targets, row, strict=True))
+
+    def _rows_of_values(self, execution: Execution, source: InsertedValues) -> list[Values]:
+        """All rows at once: constants are worked out before the first row is written."""
+        context, targets = execution.context, self.targets
+        return [
+            {
+                id: evaluate((), context)
+                for id, evaluate in zip(targets, row, strict=True)
+                if evaluate is not None
+            }
+            for row in source.rows
+        ]
 
     def _found(self, execution: Execution, source: CompiledQuery | PastRows) -> list[Tuple]:
         if isinstance(source, PastRows):
@@ -317,7 +329,7 @@ class RowChange:
             lambda passing: self._found(execution, txn, writer.layout, passing),
             lambda each: each.row.key,
             target=self.table,
-            known=self._known_keys(execution, writer.layout),
+            sure_keys=self._sure_keys(execution, writer.layout),
         )
         if len(found) > 1 and self._moves_keys(writer.layout):
             # Each row is checked against the rows written so far, so their order must be deterministic.
@@ -336,9 +348,10 @@ class RowChange:
 
     def _moves_keys(self, layout: Layout) -> bool:
         """Whether it sets columns of which no two rows may have the same values."""
-        given = {*(self.targets or ()), *self.defaults}
+        assigned_columns = {*(self.targets or ()), *self.defaults}
         return any(
-            index.is_unique and not given.isdisjoint(index.columns) for index in layout.indexes.values()
+            index.is_unique and not assigned_columns.isdisjoint(index.columns)
+            for index in layout.indexes.values()
         )
 
     def _returned(self, returning: Returning, row: Row, found: "_Found", context: Context) -> Tuple:
@@ -347,7 +360,7 @@ class RowChange:
         joined = (*now, *found.joined[len(self.visible) :])
         return returning.of(joined, _shown(found.row, self.visible), new, context)
 
-    def _known_keys(self, execution: Execution, layout: Layout) -> list[bytes]:
+    def _sure_keys(self, execution: Execution, layout: Layout) -> list[bytes]:
         if self.point is None:
             return []
         values = [evaluate((), execution.context) for evaluate in self.point]
@@ -364,8 +377,8 @@ class RowChange:
         for each in self.source.rows(run):
             rests.setdefault(each[:width], each)
             if not len(rests) % CHECKED_ROWS:
-                txn.check_rows(len(rests))
-        txn.check_rows(len(rests))
+                txn.buffer.check_rows(len(rests))
+        txn.buffer.check_rows(len(rests))
         keys = [layout.primary.prefix(key) for key in rests]
         txn.read_ahead(keys)
         found = []
@@ -384,9 +397,12 @@ class RowChange:
         return writer.update(txn, found.row, changes)
 
 
-def writer_of(execution: Execution, table: Table, budget: RowsBudget | None = None) -> TableWriter:
+def writer_of(
+    execution: Execution, table: Table, budget: RowsBudget | None = None, *, cascades: bool = True
+) -> TableWriter:
     block = execution.block
     await_hold(execution, table)
+    SessionNames(execution.session, block).check_writable(table)
 
     def layout_of(id: int) -> Layout:
         found = block.descriptor(id)
@@ -398,7 +414,11 @@ def writer_of(execution: Execution, table: Table, budget: RowsBudget | None = No
         return block.layout(found)
 
     return TableWriter(
-        block.layout(table), layout_of, execution.context, read=None if budget is None else budget.spend
+        block.layout(table),
+        layout_of,
+        execution.context,
+        read=None if budget is None else budget.spend,
+        cascades=cascades,
     )
 
 

@@ -160,7 +160,7 @@ class _Definitions:
             if not draft.is_new(id) and not isinstance(each, Database):
                 raise BadDump(f'the dump uses "{each.name}", which it does not make', self._file, 1, "0A000")
         self._contents.descriptors = tuple(
-            replace(finished(each), version=0) for each in draft.made().values()
+            replace(finished(each), version=0) for each in draft.new_descriptors().values()
         )
         return self._contents
 
@@ -223,8 +223,8 @@ class _Definitions:
         rows = self._copied(table, step.tree) if isinstance(item, CopiedRows) else _inserted(table, step.tree)
         if not rows.columns:
             raise BadDump("rows without columns are not supported", self._file, item.line, "0A000")
-        known = next((each for each in self._contents.rows if each.table == table.id), rows)
-        if known != rows:
+        contents = next((each for each in self._contents.rows if each.table == table.id), rows)
+        if contents != rows:
             reason = f'the rows of "{table.name}" come with different columns, or in different ways'
             raise BadDump(reason, self._file, item.line, "0A000")
         self._contents.rows.setdefault(rows, []).extend(item.ranges)

@@ -9,7 +9,8 @@ The location is resolved before there is a job. The statement waits for its job 
 if it is canceled, or its client goes away, the job is canceled and its files go. Detached it only
 makes the job.
 
-It is not part of any transaction. Files are the operator's, so only a superuser may write them.
+It is not part of any transaction. It needs SELECT on what it reads and EXPORT on the tables and views that it
+names. Files are the operator's: they are written by members of `pg_write_server_files`, and by superusers.
 
 Walk: `statements.statement_table` -> `plan_export` -> `ExportStatement.control` ->
 `bulk.exporting.kind.start`; the job of
@@ -21,8 +22,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tenure.base.errors import (
-    ActiveTransaction,
-    InFailedTransaction,
     InvalidParameter,
     NotSupported,
     SyntaxFault,
@@ -31,7 +30,10 @@ from tenure.base.timestamp import Timestamp
 from tenure.bulk.exporting.kind import start
 from tenure.bulk.exporting.records import ExportPayload, files_of
 from tenure.bulk.lakes import Lake
-from tenure.catalog.descriptors.definitions import EnumType, Table, TypeRef, visible
+from tenure.catalog.accounts.predefined_roles import WRITE_FILES
+from tenure.catalog.accounts.privileges import EXPORT
+from tenure.catalog.accounts.rights import require_files
+from tenure.catalog.descriptors.definitions import EnumType, Table, TypeRef, View, visible
 from tenure.expr.types.type_names import type_of
 from tenure.pipeline.writing.formats import (
     CHUNK_ROWS,
@@ -47,12 +49,13 @@ from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner, WordsPlanner
 from tenure.sql.execution.statement import Control
 from tenure.sql.session.answers import Answer, ResultColumn
+from tenure.sql.session.past_moments import PastMoment, moment_of, read_past
 from tenure.sql.session.services import BulkServices
 from tenure.sql.session.session_state import SessionState
 from tenure.sql.statements.ddl import ddl_statements
 from tenure.sql.statements.dml import queries
-from tenure.sql.statements.jobs.waiting_statements import await_job, create_job, require_superuser
-from tenure.sql.text import as_of, parse
+from tenure.sql.statements.jobs.waiting_statements import await_job, create_job
+from tenure.sql.text import parse
 from tenure.sql.text.quoting import quoted
 from tenure.sql.text.tenure_statements import TokenReader
 
@@ -88,6 +91,10 @@ class ExportStatement(Control):
     query: str
     outputs: tuple[ResultColumn, ...]
     """Of the query."""
+    tables: tuple[int, ...]
+    """All tables that the query reads."""
+    named: tuple[int, ...]
+    """The tables and views that it names itself."""
     table: int = 0
     """The table, if one is scanned; then the query is used only without a lake."""
     is_short = False
@@ -98,10 +105,7 @@ class ExportStatement(Control):
 
     def control(self, execution: Execution) -> Answer:
         session = execution.session
-        if session.block is not None and session.block.is_failed:
-            raise InFailedTransaction
-        if session.block is not None:
-            raise ActiveTransaction("EXPORT cannot run inside a transaction block")
+        session.require_no_block("EXPORT")
         id = self._start(execution)
         if self.options.is_detached:
             return Answer([(id,)], "EXPORT")
@@ -110,19 +114,26 @@ class ExportStatement(Control):
 
     def _start(self, execution: Execution) -> int:
         session, lake, locations = execution.session, self.bulk.lake, self.bulk.locations
-        require_superuser(session, "EXPORT to files")
+        require_files(session.rights(), WRITE_FILES, "EXPORT to files")
         if lake is None or locations is None:
             raise NotSupported("this node has no lake", hint="Start it with --lake and --files.")
         location = locations.resolve(self.location)
         if location.has_wildcards:
             raise InvalidParameter(f'location "{location.shown}" has wildcards', hint="Name a directory.")
-        at = _read_at(self.bulk, self.as_of)
-        payload = self._payload(session, lake, at)
-        rows = _rows_about(lake, self.table) if self.table else 0
+        now = PastMoment(self.bulk.store.snapshot().at)
+        moment = moment_of(session, self.as_of) if self.as_of else now
+        payload = self._payload(session, lake, moment.at)
+        rows = rows_about(lake, self.table) if self.table else 0
         described = f"EXPORT INTO {self.format.upper()} '{location.shown}' FROM {self.name}"
         return create_job(
             execution,
-            lambda txn: start(txn, lake, payload, owner=session.user, description=described, rows=rows),
+            lambda txn: start(
+                *(txn, lake, payload),
+                owner=session.user,
+                description=described,
+                rows=rows,
+                following=moment.protection,
+            ),
         )
 
     def _payload(self, session: SessionState, lake: Lake, at: Timestamp) -> ExportPayload:
@@ -132,7 +143,10 @@ class ExportStatement(Control):
             columns = tuple(OutColumn(each.name, each.type) for each in shown)
             writing = self._writing(session, columns, version.enums)
             return ExportPayload(
-                self.location, writing, at, self.name, self.table, tuple(each.id for each in shown)
+                *(self.location, writing, at, self.name, self.table),
+                columns=tuple(each.id for each in shown),
+                tables=(self.table,),
+                named=self.named,
             )
         columns = tuple(OutColumn(each.name, each.type.ref) for each in self.outputs)
         writing = self._writing(session, columns, _enums(lake, at, self.outputs))
@@ -142,34 +156,29 @@ class ExportStatement(Control):
             at,
             self.name,
             query=self.query,
-            user=session.user,
             database=session.database_name,
             path=session.variables["search_path"],
+            tables=self.tables,
+            named=self.named,
         )
 
     def _writing(
         self, session: SessionState, columns: tuple[OutColumn, ...], enums: tuple[EnumType, ...]
     ) -> Writing:
-        given = self.options
+        options = self.options
         return Writing(
             self.format,
             columns,
             enums,
-            CsvOut(given.delimiter, given.null, given.has_header, given.guards_formulas),
-            given.compression,
-            given.chunk_rows,
+            CsvOut(options.delimiter, options.null, options.has_header, options.guards_formulas),
+            options.compression,
+            options.chunk_rows,
             session.variables["TimeZone"],
         )
 
 
-def _read_at(bulk: BulkServices, operand: str) -> Timestamp:
-    if operand:
-        return as_of.timestamp_of(operand, bulk.env.wall_micros())
-    return bulk.store.snapshot().at
-
-
-def _rows_about(lake: Lake, table: int) -> int:
-    """The size of a table, as exact as needed to choose the process that exports it."""
+def rows_about(lake: Lake, table: int) -> int:
+    """The size of a table, as exact as needed to choose the process that works on it."""
     snapshot = lake.store.snapshot()
     version = lake.version(snapshot, table)
     if version is None:
@@ -242,43 +251,51 @@ def _of_query(
     block = planner.session.new_block()
     try:
         if planner.as_of:
-            block.read_as_of(_read_at(bulk, planner.as_of))
-        select = queries.plan_query(planner.inside(block), parsed.tree)
+            read_past(planner.session, block, planner.as_of)
+        inner = planner.inside(block)
+        select = queries.plan_query(inner, parsed.tree)
+        inner.names.require_permanent("EXPORT")
+        tables = tuple(sorted(each.id for each in block.catalog.used() if isinstance(each, Table)))
+        named = tuple(each.id for each in inner.names.named() if isinstance(each, Table | View))
+        for id in named:
+            inner.names.require(id, EXPORT)
     finally:
         block.close()
     if select.parameters:
         raise NotSupported("EXPORT takes no parameters")
     if select.locks:
         raise NotSupported("EXPORT cannot lock rows")
-    return ExportStatement(bulk, format, location, options, planner.as_of, name, text, select.columns)
+    return ExportStatement(
+        bulk, format, location, options, planner.as_of, name, text, select.columns, tables, named
+    )
 
 
 def _options(reader: TokenReader, format: str) -> ExportOptions:
     if not reader.take("with"):
         return ExportOptions()
-    given: dict[str, str | None] = {}
+    options: dict[str, str | None] = {}
     while True:
         name = reader.name()
-        if name in given:
+        if name in options:
             raise SyntaxFault(f'option "{name}" is given twice')
         if name not in (*_CSV_OPTIONS, "chunk_rows", "compression", "detached"):
             raise SyntaxFault(f'option "{name}" not recognized')
         if name in _CSV_OPTIONS and format != CSV:
             raise InvalidParameter(f'option "{name}" is for CSV alone')
-        given[name] = reader.string() if reader.take("=") else None
+        options[name] = reader.string() if reader.take("=") else None
         if not reader.take(","):
-            return _options_of(given)
+            return _options_of(options)
 
 
 _CSV_OPTIONS = ("delimiter", "nullas", "header", "formula_guard")
 
 
-def _options_of(given: dict[str, str | None]) -> ExportOptions:
-    compression = (given.get("compression", "none") or "").lower()
+def _options_of(options: dict[str, str | None]) -> ExportOptions:
+    compression = (options.get("compression", "none") or "").lower()
     if compression not in COMPRESSIONS:
         raise InvalidParameter(f'"{compression}" is no compression', hint="There are none, gzip and zstd.")
-    null = given.get("nullas", "")
-    delimiter = _unescaped(given.get("delimiter", ","))
+    null = options.get("nullas", "")
+    delimiter = _unescaped(options.get("delimiter", ","))
     if delimiter is None or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n\0"':
         raise InvalidParameter('option "delimiter" must be a single one-byte character, and not a quote')
     if null is None or any(each in null for each in (delimiter, '"', "\r", "\n", "\0")):
@@ -286,11 +303,11 @@ def _options_of(given: dict[str, str | None]) -> ExportOptions:
     return ExportOptions(
         delimiter,
         null,
-        _is_on(given, "header"),
-        _is_on(given, "formula_guard"),
-        _chunk_rows(given),
+        _is_on(options, "header"),
+        _is_on(options, "formula_guard"),
+        _chunk_rows(options),
         compression,
-        _is_on(given, "detached"),
+        _is_on(options, "detached"),
     )
 
 
@@ -299,19 +316,19 @@ def _unescaped(text: str | None) -> str | None:
     return "\t" if text is not None and text.lower() == "e'\\t'" else text
 
 
-def _is_on(given: dict[str, str | None], name: str) -> bool:
-    if name not in given:
+def _is_on(options: dict[str, str | None], name: str) -> bool:
+    if name not in options:
         return False
-    value = (given[name] or "true").lower()
+    value = (options[name] or "true").lower()
     if value not in ("true", "on", "1", "false", "off", "0"):
         raise InvalidParameter(f'option "{name}" is true or false')
     return value in ("true", "on", "1")
 
 
-def _chunk_rows(given: dict[str, str | None]) -> int:
-    if "chunk_rows" not in given:
+def _chunk_rows(options: dict[str, str | None]) -> int:
+    if "chunk_rows" not in options:
         return CHUNK_ROWS
-    value = given["chunk_rows"] or ""
+    value = options["chunk_rows"] or ""
     if not value.isascii() or not value.isdigit() or not 0 < int(value[:12]) <= CHUNK_ROWS_MAX:
         raise InvalidParameter(f'option "chunk_rows" must be a number from 1 to {CHUNK_ROWS_MAX}')
     return int(value)

@@ -6,8 +6,8 @@ The statement looks through the whole file first: what is not allowed is refused
 Then it runs the definitions in a draft, and hands what came of them to a job, with the places of the rows.
 The job reads those, and publishes everything in one commit.
 
-Walk: `statements.statement_table` -> `plan_import_dump` -> `ImportDump.control` -> `sql.dumps`,
-`bulk.importing.job.start`.
+Walk: `statements.statement_table` -> `plan_import_dump` -> `ImportDump.control` ->
+`statements.jobs.dump_contents`, `bulk.importing.job.start`.
 """
 
 from collections import Counter
@@ -62,6 +62,9 @@ class ImportDump(ByJob):
         from tenure.sql.statements.jobs.dump_contents import make
 
         session = execution.session
+        session.rights().require_superuser(
+            "permission denied to IMPORT a dump", hint="It defines objects: only superusers may."
+        )
         lake, locations = places(self.bulk, execution)
         if self.options.rejects:
             locations.resolve(self.options.rejects)
@@ -138,17 +141,17 @@ def plan_import_dump(
     bulk: BulkServices, defining: DefinitionServices, planner: Planner, reader: TokenReader
 ) -> ImportDump:
     location = text_of(reader)
-    given = read_options(reader)
+    option_texts = read_options(reader)
     reader.end()
-    unknown = set(given) - {*OPTIONS}
+    unknown = set(option_texts) - {*OPTIONS}
     if unknown:
         raise SyntaxFault(f'option "{min(unknown)}" not recognized')
     options = ImportOptions(
-        bad_rows_max=number_of(given, "max_bad_rows"),
-        rejects=given.get("rejects") or "",
-        is_detached="detached" in given,
+        bad_rows_max=number_of(option_texts, "max_bad_rows"),
+        rejects=option_texts.get("rejects") or "",
+        is_detached="detached" in option_texts,
     )
-    return ImportDump(bulk, options, location, "schema_only" in given, planner.statements, defining)
+    return ImportDump(bulk, options, location, "schema_only" in option_texts, planner.statements, defining)
 
 
 def statements(bulk: BulkServices, defining: DefinitionServices) -> dict[tuple[str, ...], WordsPlanner]:

@@ -7,7 +7,9 @@
 Locations are resolved and files found before there is a job. The statement waits for its job, unless it is
 detached; if it is canceled, or its client goes away, the job is canceled.
 
-It is not part of any transaction: the table has to be free of the statement's own, too.
+It is not part of any transaction: the table has to be free of the statement's own, too. It needs IMPORT on
+the table and INSERT on the columns; files are read by members of `pg_read_server_files`, and rejects written
+by members of `pg_write_server_files`.
 
 Walk: `statements.statement_table` -> `plan_import` -> `Import.control` -> `bulk.importing.job.start`.
 """
@@ -18,9 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tenure.base.errors import (
-    ActiveTransaction,
     DuplicateColumn,
-    InFailedTransaction,
     InvalidObject,
     InvalidParameter,
     NotSupported,
@@ -30,6 +30,9 @@ from tenure.base.errors import (
 )
 from tenure.bulk.importing.records import CSV, NDJSON, PARQUET, CsvOptions, ImportPayload, TableInput
 from tenure.bulk.lakes import Lake
+from tenure.catalog.accounts.predefined_roles import READ_FILES, WRITE_FILES
+from tenure.catalog.accounts.privileges import IMPORT, INSERT
+from tenure.catalog.accounts.rights import require_files
 from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import Table, TypeRef, visible
 from tenure.cluster.jobs.job_waits import failure_of, outcome_of
@@ -40,7 +43,7 @@ from tenure.sql.execution.statement import Control
 from tenure.sql.session.answers import Answer, ResultColumn
 from tenure.sql.session.services import BulkServices
 from tenure.sql.statements.dml.writes import refuse_system
-from tenure.sql.statements.jobs.waiting_statements import await_end, create_job, require_superuser
+from tenure.sql.statements.jobs.waiting_statements import await_end, create_job
 from tenure.sql.text.tenure_statements import TokenReader
 
 if TYPE_CHECKING:
@@ -75,11 +78,7 @@ class ByJob(Control):
         return RESULT[:1] if self.options.is_detached else RESULT
 
     def control(self, execution: Execution) -> Answer:
-        block = execution.session.block
-        if block is not None and block.is_failed:
-            raise InFailedTransaction
-        if block is not None:
-            raise ActiveTransaction("IMPORT cannot run inside a transaction block")
+        execution.session.require_no_block("IMPORT")
         execution.block.require_writable("IMPORT")
         id = self._start(execution)
         if self.options.is_detached:
@@ -121,6 +120,7 @@ class Import(ByJob):
         lake, locations = places(self.bulk, execution)
         sources = sources_of(locations, self.input)
         if self.options.rejects:
+            require_files(session.rights(), WRITE_FILES, "write rejects to files")
             locations.resolve(self.options.rejects)
         payload = ImportPayload(
             (self.input,),
@@ -140,7 +140,7 @@ class Import(ByJob):
 
 
 def places(bulk: BulkServices, execution: Execution) -> "tuple[Lake, Locations]":
-    require_superuser(execution.session, "IMPORT from files")
+    require_files(execution.session.rights(), READ_FILES, "IMPORT from files")
     if bulk.lake is None or bulk.locations is None:
         raise NotSupported("this node has no lake to import into", hint="Start it with --lake and --files.")
     return bulk.lake, bulk.locations
@@ -152,11 +152,15 @@ def places(bulk: BulkServices, execution: Execution) -> "tuple[Lake, Locations]"
 def plan_import(bulk: BulkServices, planner: Planner, reader: TokenReader) -> Import:
     if not reader.take("into"):
         raise NotSupported("IMPORT is supported only as IMPORT INTO")
-    table = planner.names.relation(reader.names())
+    table = planner.names.target(reader.names(), 0, INSERT)
     refuse_system(table)
+    planner.names.require_permanent("IMPORT INTO")
     if not isinstance(table, Table):
         raise WrongObjectType("IMPORT INTO takes the name of a table")
     columns = _columns(table, _listed(reader))
+    planner.names.require(table.id, IMPORT)
+    for each in columns:
+        planner.names.require(table.id, INSERT, each.id)
     format = reader.name()
     if format not in FORMATS:
         raise SyntaxFault(f'"{format}" is not a format of files', hint="There are CSV, NDJSON and PARQUET.")
@@ -208,15 +212,15 @@ def read_options(reader: TokenReader) -> dict[str, str | None]:
     if not reader.take("with"):
         return {}
     is_bracketed = reader.take("(")
-    given = dict([_option(reader)])
+    options = dict([_option(reader)])
     while reader.take(","):
         name, value = _option(reader)
-        if name in given:
+        if name in options:
             raise SyntaxFault(f'option "{name}" is given twice')
-        given[name] = value
+        options[name] = value
     if is_bracketed:
         reader.expect(")")
-    return given
+    return options
 
 
 def _option(reader: TokenReader) -> tuple[str, str | None]:
@@ -224,41 +228,41 @@ def _option(reader: TokenReader) -> tuple[str, str | None]:
     return name, text_of(reader) if reader.take("=") else None
 
 
-def _import_options(given: dict[str, str | None], format: str) -> ImportOptions:
-    unknown = set(given) - {*_CSV_OPTIONS, *_OPTIONS}
+def _import_options(options: dict[str, str | None], format: str) -> ImportOptions:
+    unknown = set(options) - {*_CSV_OPTIONS, *_OPTIONS}
     if unknown:
         raise SyntaxFault(f'option "{min(unknown)}" not recognized')
-    of_csv = set(given) & set(_CSV_OPTIONS)
+    of_csv = set(options) & set(_CSV_OPTIONS)
     if of_csv and format != CSV:
         raise InvalidParameter(f'option "{min(of_csv)}" is for CSV alone')
     csv = CsvOptions()
-    quote = _sign(given, "quote", csv.quote)
+    quote = _sign(options, "quote", csv.quote)
     csv = CsvOptions(
-        _sign(given, "delimiter", csv.delimiter),
+        _sign(options, "delimiter", csv.delimiter),
         quote,
-        _sign(given, "escape", quote),
-        given.get("nullif") or csv.null,
-        number_of(given, "skip") + ("header" in given and given["header"] not in ("false", "off")),
+        _sign(options, "escape", quote),
+        options.get("nullif") or csv.null,
+        number_of(options, "skip") + ("header" in options and options["header"] not in ("false", "off")),
     )
     if csv.delimiter in (csv.quote, csv.escape):
         raise InvalidParameter("delimiter and quote must be different")
-    rejects = given.get("rejects") or given.get("reject_file") or ""
-    return ImportOptions(csv, number_of(given, "max_bad_rows"), rejects, "detached" in given)
+    rejects = options.get("rejects") or options.get("reject_file") or ""
+    return ImportOptions(csv, number_of(options, "max_bad_rows"), rejects, "detached" in options)
 
 
 _CSV_OPTIONS = ("delimiter", "quote", "escape", "nullif", "skip", "header")
 _OPTIONS = ("max_bad_rows", "rejects", "reject_file", "detached")
 
 
-def _sign(given: dict[str, str | None], name: str, otherwise: str) -> str:
-    value = given.get(name, otherwise)
+def _sign(options: dict[str, str | None], name: str, otherwise: str) -> str:
+    value = options.get(name, otherwise)
     if value is None or len(value) != 1 or not value.isascii() or value in "\r\n\0":
         raise InvalidParameter(f'option "{name}" must be a single one-byte character')
     return value
 
 
-def number_of(given: dict[str, str | None], name: str) -> int:
-    value = given.get(name, "0")
+def number_of(options: dict[str, str | None], name: str) -> int:
+    value = options.get(name, "0")
     if value is None or not value.isascii() or not value.isdigit() or len(value) > 18:
         raise InvalidParameter(f'option "{name}" must be a whole number')
     return int(value)

@@ -4,8 +4,8 @@
     SHOW JOBS      SHOW JOB n | JOBS (SELECT ...)      SHOW JOB[S] WHEN COMPLETE n | (SELECT ...)
 
 These statements write a request; the process that runs the job carries it out, and AND WAIT waits for that.
-Inside a transaction block a request counts from the commit on. Users may control their own jobs, superusers
-all.
+Inside a transaction block a request counts from the commit on. Users may see and control the jobs of their
+own role and of those whose privileges it has, superusers all.
 
 Walk: `statements.statement_table` -> `statements` -> `cluster.jobs.job_table`.
 """
@@ -37,7 +37,6 @@ from tenure.sql.session.services import BulkServices
 from tenure.sql.statements.dml.queries import Select, plan_query
 from tenure.sql.statements.show.shows import query
 from tenure.sql.tables.node import jobs_at
-from tenure.sql.tables.virtual import is_superuser
 from tenure.sql.text import parse
 from tenure.sql.text.tenure_statements import TokenReader
 
@@ -97,13 +96,12 @@ class ControlJobs:
         return Result(f"{self.verb.name} JOBS {len(ids)}")
 
     def _ask(self, execution: Execution, txn: Transaction, ids: Sequence[int]) -> None:
-        jobs, user = self.bulk.jobs, execution.session.user
-        is_all = is_superuser(execution)
+        jobs, rights = self.bulk.jobs, execution.session.rights(execution.block)
         for id in ids:
             job = jobs.get(txn, id)
             if job is None:
                 raise UnknownJob(f"job {id} does not exist")
-            if not is_all and job.owner != user:
+            if not rights.has_rights_of(job.owner):
                 raise InsufficientPrivilege(
                     f"must be owner of job {id}", hint=f'It belongs to "{job.owner}"; or ask a superuser.'
                 )

@@ -19,7 +19,6 @@ from tenure.base.errors import (
     OutcomeUnknown,
     TenureError,
 )
-from tenure.catalog.accounts import rights
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import Job
 from tenure.cluster.jobs.job_waits import ends_within, failure_of, outcome_of, unknown
@@ -28,7 +27,6 @@ from tenure.kv.transaction import Transaction
 from tenure.pipeline.masters import is_about_master
 from tenure.sql.execution.execution import Execution
 from tenure.sql.session.services import BulkServices
-from tenure.sql.session.session_state import SessionState
 from tenure.sql.statements.jobs.job_statements import await_jobs
 from tenure.sql.tables.job_status import is_lacking
 
@@ -132,8 +130,3 @@ def cancel_job(bulk: BulkServices, id: int) -> bool:
     except IllegalStep:
         return True  # it has ended, or is being canceled already
     return ends_within(bulk.store, bulk.jobs, id, CANCEL_SECONDS)
-
-
-def require_superuser(session: SessionState, what: str) -> None:
-    """Files belong to the operator: the right to read a table is no right to read or write files."""
-    rights.require_superuser(session.role(), f"permission denied to {what}", hint="Only superusers may.")

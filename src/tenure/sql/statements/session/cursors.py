@@ -14,7 +14,6 @@ from itertools import islice
 
 from tenure.base.errors import (
     ActivePortal,
-    InFailedTransaction,
     InvalidCursor,
     NoTransaction,
     NotSupported,
@@ -214,8 +213,7 @@ class Close(Control):
 
     def control(self, execution: Execution) -> Answer:
         session = execution.session
-        if session.block is not None and session.block.is_failed:
-            raise InFailedTransaction
+        session.require_usable_block()
         if self.name:
             if self.portals.cursor_named(self.name) is self.portals.active:
                 raise ActivePortal(f'cannot drop active portal "{self.name}"')

@@ -10,7 +10,7 @@ Walk: `statements.statement_table` -> `plan_*`; EXECUTE runs the statement that 
 from dataclasses import dataclass
 from functools import partial
 
-from tenure.base.errors import ActiveTransaction, InFailedTransaction, NotSupported
+from tenure.base.errors import ActiveTransaction, NotSupported
 from tenure.expr.tree.cheap_expressions import cost
 from tenure.expr.tree.closures import Evaluate
 from tenure.expr.tree.compiled import compile
@@ -37,8 +37,7 @@ class Prepare(Control):
 
     def control(self, execution: "Execution") -> Answer:
         session = execution.session
-        if session.block is not None and session.block.is_failed:
-            raise InFailedTransaction
+        session.require_usable_block()
         if execution.inline and len(self.text) > INPUT_BYTES_MAX:
             raise NotShort  # it is planned here
         with session.memory.planning(self.text, session.interrupts):
@@ -80,11 +79,11 @@ class Execute(ByName):
             return self.preparing.plan_again(self.text, self.parameters, block).run(execution)
         if prepared.plan is None:
             return Result("EXECUTE")  # of an empty statement
-        given = [each((), execution.context) for each in self.arguments]
+        arguments = [each((), execution.context) for each in self.arguments]
         statement = self.preparing.statement_for(prepared, block)
         if execution.inline and not statement.is_short:
             raise NotShort
-        values = prepared.values(given)
+        values = prepared.values(arguments)
         if isinstance(statement, TransactionStatement):
             raise NotSupported(f"EXECUTE of {statement.verb} is not supported")
         if isinstance(statement, Control):
@@ -104,8 +103,7 @@ class Deallocate(Control):
 
     def control(self, execution: "Execution") -> Answer:
         session = execution.session
-        if session.block is not None and session.block.is_failed:
-            raise InFailedTransaction
+        session.require_usable_block()
         if self.name:
             self.portals.prepared_named(self.name)
             self.portals.remove_prepared(self.name)
@@ -131,6 +129,8 @@ class Discard(Control):
             session.variables.reset_all()
             for each in session.on_discard:
                 each()
+        elif self.what == "TEMP":
+            session.temporary.discard(None if session.block is None else session.block.use)
         elif self.what == "SEQUENCES":
             session.generated.discard_sequences()
         return Answer((), f"DISCARD {self.what}")
@@ -142,7 +142,7 @@ def plan_prepare(portals: Portals, preparing: Preparing, planner: Planner, tree:
 
 
 def plan_execute(portals: Portals, preparing: Preparing, planner: Planner, tree: Tree) -> Execute:
-    prepared = portals.prepared.get(tree.name)
+    prepared = preparing.named(tree.name) if tree.name in portals.prepared else None
     execute = partial(Execute, portals, preparing, tree.name, planner.text)
     if prepared is None:
         return execute(None, (), None, ())  # it may exist when this runs

@@ -17,11 +17,11 @@ from tenure.sql.execution.planner import Planner
 from tenure.sql.execution.session_transactions import SessionTransactions
 from tenure.sql.execution.statement import Control
 from tenure.sql.session.answers import Answer, NotShort, Pending
+from tenure.sql.session.past_moments import read_past
 from tenure.sql.session.session_state import SessionState
 from tenure.sql.session.transaction_modes import ISOLATION, READ_ONLY, set_modes
 from tenure.sql.session.variables import MODES
 from tenure.sql.text import parse
-from tenure.sql.text.as_of import timestamp_of
 from tenure.sql.text.parse import Tree
 from tenure.sql.text.tenure_statements import TokenReader
 
@@ -76,9 +76,7 @@ class TransactionStatement(Control):
         return answer
 
     def _begin(self, session: SessionState) -> Answer:
-        block = session.block
-        if block is not None and block.is_failed:
-            raise InFailedTransaction
+        session.require_usable_block()
         _require_thread(session, self.options)
         self.transactions.begin()
         if self.options is not NO_OPTIONS:
@@ -131,7 +129,7 @@ def _apply(session: SessionState, options: TransactionOptions) -> None:
     set_modes(session, dict(options.modes))
     if options.as_of:
         assert session.block is not None
-        session.block.read_as_of(timestamp_of(options.as_of, session.env.wall_micros()))
+        read_past(session, session.block, options.as_of)
         session.variables.set_all_local({READ_ONLY: "on"})
 
 

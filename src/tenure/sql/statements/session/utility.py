@@ -5,7 +5,12 @@ Walk: `statements.statement_table` -> `plan_*`.
 
 from dataclasses import dataclass
 
-from tenure.base.errors import ActiveTransaction, InFailedTransaction, UndefinedColumn
+from tenure.base.errors import (
+    ActiveTransaction,
+    DuplicateColumn,
+    NotSupported,
+    UndefinedColumn,
+)
 from tenure.catalog.descriptors.definitions import Table
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner
@@ -25,8 +30,7 @@ class Nothing(Control):
 
     def control(self, execution: Execution) -> Answer:
         session = execution.session
-        if session.block is not None and session.block.is_failed:
-            raise InFailedTransaction
+        session.require_usable_block()
         if self.not_in_block and session.is_in_block:
             raise ActiveTransaction(f"{self.tag} cannot run inside a transaction block")
         if self.why:
@@ -35,21 +39,27 @@ class Nothing(Control):
 
 
 def plan_vacuum(planner: Planner, tree: Tree) -> Nothing:
+    analyzes = not tree.is_vacuumcmd or any(each.defname == "analyze" for each in items(tree.options))
+    for each in items(tree.rels):
+        if items(each.va_cols) and not analyzes:
+            raise NotSupported("ANALYZE option must be specified when a column list is provided")
+        _check_there(planner, each)
     if tree.is_vacuumcmd:
         return Nothing("VACUUM", "VACUUM is not needed: old revisions are collected by themselves", True)
-    for each in items(tree.rels):
-        _check_there(planner, each)
     return Nothing("ANALYZE", "ANALYZE is not needed: plans do not depend on statistics")
 
 
 def _check_there(planner: Planner, tree: Tree) -> None:
-    """Raises if a relation, or a column of it, that the statement names does not exist."""
+    """Raises if a relation that the statement names, or a column of it, does not exist, or is named twice."""
     relation = planner.names.relation(path_of(tree.relation), 0)
     if not isinstance(relation, Table):
         return
-    for name in names(tree.va_cols):
+    columns = names(tree.va_cols)
+    for position, name in enumerate(columns):
         if relation.column_named(name) is None:
             raise UndefinedColumn(f'column "{name}" of relation "{relation.name}" does not exist')
+        if name in columns[:position]:
+            raise DuplicateColumn(f'column "{name}" of relation "{relation.name}" appears more than once')
 
 
 def plan_set_constraints(planner: Planner, tree: Tree) -> Nothing:

@@ -4,22 +4,27 @@
     SHOW CLUSTER SETTING x                                   SHOW [ALL] CLUSTER SETTINGS
 
 A change is a transaction of its own, and is over when this node goes by it; the others hear of it within a
-moment. `version` finalizes an upgrade.
+moment. `version` finalizes an upgrade; it is refused while there are references between databases that
+`sql.cross_database_references` does not allow.
 
 Walk: `statements.statement_table` -> `plan_set`, `plan_reset`, `plan_show` -> `cluster.settings`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
 from tenure.base.errors import (
     ActiveTransaction,
-    InFailedTransaction,
     InvalidParameter,
     UndefinedVariable,
+    WrongState,
 )
-from tenure.catalog.accounts import rights
+from tenure.base.settings import CROSS_DATABASE_REFERENCES, VERSION
+from tenure.catalog.changes.cross_database import references
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import AnyDescriptor
 from tenure.cluster.settings import ClusterSettings
 from tenure.kv.transaction import Transaction
 from tenure.sql.execution.execution import Execution
@@ -38,6 +43,7 @@ HEARD_SECONDS_MAX, LOOK_SECONDS = 2.0, 0.01
 @dataclass(frozen=True, slots=True)
 class SetClusterSetting(Control):
     settings: ClusterSettings
+    catalog: Catalog
     name: str
     value: str | None
     """None: the default."""
@@ -56,15 +62,16 @@ class SetClusterSetting(Control):
         return Answer((), self.tag)
 
     def _check(self, session: SessionState) -> None:
+        session.require_usable_block()
         block = session.block
-        if block is not None and block.is_failed:
-            raise InFailedTransaction
         if block is not None and (block.is_explicit or block.has_writes):
             raise ActiveTransaction(f"{self.tag} cannot run inside a transaction block")
         message = f'permission denied to set cluster setting "{self.name}"'
-        rights.require_superuser(session.role(), message, hint="Ask a superuser.")
+        session.rights().require_superuser(message, hint="Ask a superuser.")
 
     def _write(self, txn: Transaction) -> None:
+        if self.name == VERSION.name and not self.settings.current()[CROSS_DATABASE_REFERENCES]:
+            _require_no_references(list(self.catalog.list(txn)))
         if self.value is None:
             self.settings.reset(txn, self.name)
         else:
@@ -80,28 +87,40 @@ class SetClusterSetting(Control):
             session.interrupts.sleep(LOOK_SECONDS)
 
 
-def plan_set(settings: ClusterSettings, planner: Planner, reader: TokenReader) -> Control:
-    name = _known(settings, ".".join(reader.names()))
+def _require_no_references(catalog: Sequence[AnyDescriptor]) -> None:
+    """A version is finalized with what its setting allows: references across databases are not by default."""
+    by_id = {each.id: each for each in catalog}
+    count = sum(1 for each in catalog for _ in references(each, by_id.get))
+    if count:
+        raise WrongState(
+            f"there are {count} references between databases, and {CROSS_DATABASE_REFERENCES.name} is off",
+            hint="tenure_internal.cross_database_references lists them. Drop them, convert the databases to "
+            "schemas of one, or turn the setting on.",
+        )
+
+
+def plan_set(settings: ClusterSettings, catalog: Catalog, planner: Planner, reader: TokenReader) -> Control:
+    name = _existing_name(settings, ".".join(reader.names()))
     if not reader.take("="):
         reader.expect("to")
     if reader.take("default"):
         reader.end()
-        return SetClusterSetting(settings, name, None)
+        return SetClusterSetting(settings, catalog, name, None)
     value = reader.string() if reader.peek().startswith("'") else reader.rest().strip()
     reader.end()
     if not value:
         raise InvalidParameter(f'setting "{name}" needs a value')
-    return SetClusterSetting(settings, name, value)
+    return SetClusterSetting(settings, catalog, name, value)
 
 
-def plan_reset(settings: ClusterSettings, planner: Planner, reader: TokenReader) -> Control:
-    name = _known(settings, ".".join(reader.names()))
+def plan_reset(settings: ClusterSettings, catalog: Catalog, planner: Planner, reader: TokenReader) -> Control:
+    name = _existing_name(settings, ".".join(reader.names()))
     reader.end()
-    return SetClusterSetting(settings, name, None)
+    return SetClusterSetting(settings, catalog, name, None)
 
 
 def plan_show(settings: ClusterSettings, planner: Planner, reader: TokenReader) -> Statement:
-    name = _known(settings, ".".join(reader.names()))
+    name = _existing_name(settings, ".".join(reader.names()))
     reader.end()
     return query(
         planner,
@@ -114,7 +133,7 @@ def plan_show_all(planner: Planner, reader: TokenReader) -> Statement:
     return query(planner, "SELECT * FROM tenure_internal.cluster_settings ORDER BY variable")
 
 
-def _known(settings: ClusterSettings, name: str) -> str:
+def _existing_name(settings: ClusterSettings, name: str) -> str:
     try:
         return settings.current().named(name).name
     except InvalidParameter as error:
@@ -122,10 +141,10 @@ def _known(settings: ClusterSettings, name: str) -> str:
         raise UndefinedVariable(f'unknown cluster setting "{name}"', hint=hint) from error
 
 
-def statements(settings: ClusterSettings) -> dict[tuple[str, ...], WordsPlanner]:
+def statements(settings: ClusterSettings, catalog: Catalog) -> dict[tuple[str, ...], WordsPlanner]:
     return {
-        ("set", "cluster", "setting"): partial(plan_set, settings),
-        ("reset", "cluster", "setting"): partial(plan_reset, settings),
+        ("set", "cluster", "setting"): partial(plan_set, settings, catalog),
+        ("reset", "cluster", "setting"): partial(plan_reset, settings, catalog),
         ("show", "cluster", "setting"): partial(plan_show, settings),
         ("show", "cluster", "settings"): plan_show_all,
         ("show", "all", "cluster", "settings"): plan_show_all,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tenure.base.errors import UndefinedDatabase, UndefinedSchema, UndefinedTable, WrongObjectType
+from tenure.catalog.accounts.privileges import CONNECT, CREATE, USAGE
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
     Database,
@@ -48,7 +49,10 @@ def databases(planner: Planner, reader: TokenReader) -> Statement:
 
 
 def schemas(planner: Planner, reader: TokenReader) -> Statement:
-    database = _database(planner, reader.name() if reader.take("from") else None)
+    name = reader.name() if reader.take("from") else None
+    database = database_named(planner, name)
+    if name is not None:
+        planner.names.needs.add(planner.names.id_at(NameKey(0, 0, name)) or 0, CONNECT)
     reader.end()
     return query(
         planner,
@@ -105,7 +109,7 @@ def columns(planner: Planner, reader: TokenReader) -> Statement:
     virtual = planner.session.system_tables.table(name, planner.names.path)
     if virtual is not None:
         return _system_columns(planner, virtual, comment)
-    found = _object(planner, name, (Table, View))
+    found = object_named(planner, name, (Table, View))
     return query(
         planner,
         "SELECT column_name, data_type, is_nullable, column_default, generation_expression, indices, "
@@ -127,7 +131,7 @@ def _system_columns(planner: Planner, table: VirtualTable, comment: str) -> Stat
 
 def indexes(planner: Planner, reader: TokenReader) -> Statement:
     reader.expect("from")
-    found = _object(planner, reader.names(), (Table,))
+    found = object_named(planner, reader.names(), (Table,))
     reader.end()
     return query(
         planner,
@@ -138,7 +142,7 @@ def indexes(planner: Planner, reader: TokenReader) -> Statement:
 
 def constraints(planner: Planner, reader: TokenReader) -> Statement:
     reader.expect("from")
-    found = _object(planner, reader.names(), (Table,))
+    found = object_named(planner, reader.names(), (Table,))
     reader.end()
     return query(
         planner,
@@ -152,28 +156,30 @@ def constraints(planner: Planner, reader: TokenReader) -> Statement:
 
 def create(planner: Planner, reader: TokenReader) -> Statement:
     """SHOW CREATE [TABLE | VIEW | SEQUENCE | TYPE] name: a word is not needed."""
-    found = _object(planner, reader.names(), (Table, View, Sequence_, EnumType))
+    found = object_named(planner, reader.names(), (Table, View, Sequence_, EnumType))
     return _created(planner, reader, found, "table")
 
 
 def create_table(planner: Planner, reader: TokenReader) -> Statement:
-    return _created(planner, reader, _object(planner, reader.names(), (Table, View, Sequence_)), "table")
+    return _created(planner, reader, object_named(planner, reader.names(), (Table, View, Sequence_)), "table")
 
 
 def create_view(planner: Planner, reader: TokenReader) -> Statement:
-    return _created(planner, reader, _object(planner, reader.names(), (View,)), "table")
+    return _created(planner, reader, object_named(planner, reader.names(), (View,)), "table")
 
 
 def create_sequence(planner: Planner, reader: TokenReader) -> Statement:
-    return _created(planner, reader, _object(planner, reader.names(), (Sequence_,)), "table")
+    return _created(planner, reader, object_named(planner, reader.names(), (Sequence_,)), "table")
 
 
 def create_type(planner: Planner, reader: TokenReader) -> Statement:
-    return _created(planner, reader, _object(planner, reader.names(), (EnumType,)), "type")
+    return _created(planner, reader, object_named(planner, reader.names(), (EnumType,)), "type")
 
 
 def create_schema(planner: Planner, reader: TokenReader) -> Statement:
-    return _created(planner, reader, _schema(planner, reader.names()), "schema")
+    schema = schema_named(planner, reader.names())
+    planner.names.needs.add(schema.id, USAGE | CREATE)
+    return _created(planner, reader, schema, "schema")
 
 
 def _created(planner: Planner, reader: TokenReader, found: AnyDescriptor, kind: str) -> Statement:
@@ -209,8 +215,13 @@ def create_all(planner: Planner, reader: TokenReader) -> Statement:
 
 
 def users(planner: Planner, reader: TokenReader) -> Statement:
+    """Without the predefined roles, as in psql."""
     reader.end()
-    return query(planner, "SELECT username, options, member_of FROM tenure_internal.users ORDER BY 1")
+    return query(
+        planner,
+        "SELECT username, options, member_of FROM tenure_internal.users "
+        "WHERE left(username, 3) <> 'pg_' ORDER BY 1",
+    )
 
 
 def leases(planner: Planner, reader: TokenReader) -> Statement:
@@ -262,6 +273,23 @@ def locks(planner: Planner, reader: TokenReader) -> Statement:
     return query(planner, "SELECT * FROM tenure_internal.locks ORDER BY kind, table_name, key, is_held DESC")
 
 
+def protections(planner: Planner, reader: TokenReader) -> Statement:
+    reader.end()
+    return query(
+        planner,
+        "SELECT id, owner_kind, owner, job_id, mode, protected_at, age, expires, targets, pinned_bytes "
+        "FROM tenure_internal.protected_timestamps ORDER BY ts, id",
+    )
+
+
+def snapshots(planner: Planner, reader: TokenReader) -> Statement:
+    reader.end()
+    return query(
+        planner,
+        "SELECT name, taken, target, owner, expires FROM tenure_internal.snapshots ORDER BY name",
+    )
+
+
 # Names
 
 
@@ -270,14 +298,14 @@ def _where(planner: Planner, named: Sequence[str]) -> str:
     if not named:
         return f"database_name = {literal(planner.session.database_name)}"
     if len(named) == 1 and planner.names.schema_entry(planner.session.database, named[0]) is None:
-        return f"database_name = {literal(_database(planner, named[0]))}"
-    schema = _schema(planner, named)
+        return f"database_name = {literal(database_named(planner, named[0]))}"
+    schema = schema_named(planner, named)
     database = planner.names.descriptor(schema.database)
     assert database is not None
     return f"database_name = {literal(database.name)} AND schema_name = {literal(schema.name)}"
 
 
-def _database(planner: Planner, name: str | None) -> str:
+def database_named(planner: Planner, name: str | None) -> str:
     if name is None:
         return planner.session.database_name
     id = planner.names.id_at(NameKey(0, 0, name))
@@ -287,10 +315,10 @@ def _database(planner: Planner, name: str | None) -> str:
     return name
 
 
-def _schema(planner: Planner, named: Sequence[str]) -> Schema:
+def schema_named(planner: Planner, named: Sequence[str]) -> Schema:
     names, database = planner.names, planner.session.database
     if len(named) == 2:
-        database = names.id_at(NameKey(0, 0, _database(planner, named[0]))) or 0
+        database = names.id_at(NameKey(0, 0, database_named(planner, named[0]))) or 0
     entry = names.schema_entry(database, named[-1])
     found = None if entry is None or entry.state is not DescriptorState.PUBLIC else names.descriptor(entry.id)
     if not isinstance(found, Schema) or len(named) > 2:
@@ -298,7 +326,7 @@ def _schema(planner: Planner, named: Sequence[str]) -> Schema:
     return found
 
 
-def _object(planner: Planner, name: Sequence[str], kinds: tuple[type, ...]) -> AnyDescriptor:
+def object_named(planner: Planner, name: Sequence[str], kinds: tuple[type, ...]) -> AnyDescriptor:
     found = planner.names.object(name)
     if found is None:
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist')
@@ -339,4 +367,6 @@ SHOWS: dict[tuple[str, ...], WordsPlanner] = {
     ("show", "transactions"): transactions,
     ("show", "nodes"): nodes,
     ("show", "locks"): locks,
+    ("show", "protected", "timestamps"): protections,
+    ("show", "snapshots"): snapshots,
 }

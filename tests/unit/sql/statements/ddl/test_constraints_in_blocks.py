@@ -137,7 +137,7 @@ class Fleet(NamedTuple):
     looker: Talk | Oracle
 
 
-@pytest.fixture(scope="module", params=["alone", "with another"])
+@pytest.fixture(scope="module", params=["alone", pytest.param("with another", marks=pytest.mark.longer)])
 def fleet(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     directory: Path = tmp_path_factory.mktemp("fleet")
     with running(directory) as node:

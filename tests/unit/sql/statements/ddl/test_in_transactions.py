@@ -1,11 +1,9 @@
 """DDL inside transactions, together with rows, compared with PostgreSQL."""
 
-from pathlib import Path
-
 import pytest
 
 from tenure.node import Node
-from tests.unit.sql.sessions import Oracle, Talk, compare, running
+from tests.unit.sql.sessions import Oracle, compare
 
 SCRIPTS = {
     "what_is_dropped_beside_rows_is_committed_and_said_to_be": """
@@ -314,18 +312,3 @@ DROP TABLE s.x, s.x_old
 
 def test_names_that_are_given_up_are_taken_again_in_one_transaction(node: Node, oracle: Oracle) -> None:
     compare(node, oracle, NAMES_AGAIN)
-
-
-def test_with_other_nodes_a_name_is_given_up_and_taken_in_two_transactions(tmp_path: Path) -> None:
-    with running(tmp_path) as node, running(tmp_path):
-        talk = Talk(node)
-        talk.say("CREATE TABLE t (a int)")
-        talk.say("BEGIN")
-        talk.say("DROP TABLE t")
-        assert talk.say("CREATE TABLE t (b int)").sqlstate == ""
-        assert talk.say("COMMIT").sqlstate == "55006"
-        assert talk.say("SELECT * FROM t").columns == ("a",)
-        assert talk.say("DROP TABLE t").sqlstate == ""
-        assert talk.say("CREATE TABLE t (b int)").sqlstate == ""
-        assert talk.say("SELECT * FROM t").columns == ("b",)
-        talk.close()

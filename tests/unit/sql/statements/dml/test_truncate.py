@@ -8,7 +8,7 @@ import pytest
 
 from tenure.catalog.descriptors.definitions import Table
 from tenure.node import Node
-from tests.unit.sql.sessions import Oracle, Said, Talk, compare, running
+from tests.unit.sql.sessions import Oracle, Saying, Talk, compare, running
 
 SCRIPTS = {
     "rows before and after": """
@@ -209,24 +209,6 @@ def two(tmp_path: Path) -> Iterator[tuple[Node, Node]]:
         assert not talk.say("INSERT INTO t VALUES (1, 1), (2, 2)").sqlstate
         talk.close()
         yield first, second
-
-
-class Saying(Thread):
-    """A statement on its way in another thread."""
-
-    def __init__(self, talk: Talk, statement: str) -> None:
-        super().__init__()
-        self._talk, self._statement = talk, statement
-        self.said: Said | None = None
-        self.start()
-
-    def run(self) -> None:
-        self.said = self._talk.say(self._statement)
-
-    def result(self) -> Said:
-        self.join(60)
-        assert self.said is not None, f"{self._statement} did not end"
-        return self.said
 
 
 def until_closed(node: Node, name: str = "t") -> None:

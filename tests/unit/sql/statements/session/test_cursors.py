@@ -445,9 +445,9 @@ def test_what_a_statement_read_that_nobody_was_told_of_does_not_count(pair: tupl
     block.use.txn.get(second)
     block.use.txn.put(second, b"1")
     block.undo(place)
-    assert block.use.txn.mark_reads() == place.reads
+    assert block.use.txn.proof.mark() == place.reads
     assert not block.has_writes
     block.back(start)
-    assert block.use.txn.mark_reads() == place.reads
+    assert block.use.txn.proof.mark() == place.reads
     block.undo(start)
     assert not block.has_begun

@@ -1,0 +1,1 @@
+"""Garbage collection and protections: beside PostgreSQL, and beside ours without them."""

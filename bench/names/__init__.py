@@ -1,0 +1,1 @@
+"""Names, schemas and privileges: what resolving, checking, creating and granting cost."""

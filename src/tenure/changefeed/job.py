@@ -1,0 +1,193 @@
+"""The job of a changefeed: emits until it is ended, and saves how far it has come.
+
+    step ... step ──► commit of the sink ──► checkpoint ──► the protection follows ──► step ...
+
+The order makes it restartable at any point: what the job's record says is in the sink is there. A run that
+begins asks the sink first, which may be ahead of the record.
+
+The protection keeps all history after the last checkpoint, so that the next run can read it; it moves with
+checkpoints, but not with each of them, because sweeps read what protections change. It is made with the job,
+and ends with it.
+
+A sink cannot be fenced. So the claim is confirmed before each commit of the sink, and what a run without a
+claim could write is told apart by its run number.
+
+Walk: `sql.statements.jobs.changefeeds` -> `start`; `composition.job_layer` -> `changefeed_kind`;
+`cluster.jobs.runner` -> `FeedRun.run` -> `Feed.step`, `Sink.commit`, `Run.checkpoint`.
+"""
+
+from typing import NamedTuple
+
+from tenure.base.settings import CHECKPOINT_FREQUENCY
+from tenure.base.timestamp import ZERO_AT, to_text
+from tenure.catalog.accounts.predefined_roles import WRITE_FILES
+from tenure.catalog.accounts.privileges import CHANGEFEED
+from tenure.catalog.accounts.rights import Rights, require_files
+from tenure.catalog.accounts.sealing import sealed, unsealed
+from tenure.catalog.leases.access_sources import StoredAccess
+from tenure.changefeed.feed import Feed
+from tenure.changefeed.records import FeedPayload, FeedPosition
+from tenure.changefeed.sinks.files import FileSink
+from tenure.changefeed.sinks.sink import Sink
+from tenure.changefeed.table_stream import FeedSources
+from tenure.cluster.jobs.job_table import Job, Jobs
+from tenure.cluster.jobs.runs import SQL, JobKind, Run
+from tenure.kv.records import pack, replace, unpack
+from tenure.kv.transaction import Transaction
+from tenure.retention.job_protections import JobProtections
+from tenure.retention.protections.protection_records import Mode, Targets
+from tenure.storage.locations import Locations
+
+KIND = "changefeed"
+WRITING = "write a changefeed to files"
+"""As refusals call it."""
+
+WAIT_SECONDS = 0.2
+"""How long a wait looks at nothing but signals, before the run sees whether it was told to stop."""
+
+COMMIT_BYTES = 64 << 20
+"""A batch of so many bytes is committed before its time: a crash costs no more work than that."""
+
+MOVE_SECONDS = 5.0
+"""The least time between two moves of the protection: each makes sweeps under way compute anew."""
+
+
+class FeedServices(NamedTuple):
+    sources: FeedSources
+    jobs: Jobs
+    protections: JobProtections
+    locations: Locations
+
+
+def start(
+    txn: Transaction, services: FeedServices, payload: FeedPayload, *, owner: str, description: str
+) -> Job:
+    """Creates the job, and protects all that it is going to read."""
+    id = services.jobs.fresh_id(txn)
+    keyspace = services.sources.store.keyspace
+    kept = replace(payload, sink=sealed(txn, keyspace, id, payload.sink))
+    services.protections.protect(
+        *(
+            txn,
+            id,
+            _needed_since(payload.start),
+            Mode.AFTER,
+            Targets(tuple(each.id for each in payload.tables)),
+        )
+    )
+    return services.jobs.create(
+        txn, kind=KIND, id=id, payload=pack(kept), owner=owner, description=description, needs=(SQL,)
+    )
+
+
+def _needed_since(position: FeedPosition) -> int:
+    """The earliest time that a feed reads at, from this position on."""
+    return min(
+        each.scan.at if each.scan is not None and each.frontier_at == ZERO_AT else each.frontier_at
+        for each in position.tables
+    )
+
+
+def changefeed_kind(services: FeedServices) -> JobKind:
+    def run(run: Run) -> None:
+        _check_creator(services, run)
+        FeedRun(services, run).run()
+
+    return JobKind(run)
+
+
+def _check_creator(services: FeedServices, run: Run) -> None:
+    """A run begins only if the role that created the feed may still have it."""
+    store, catalog = services.sources.store, services.sources.catalog
+    now = store.snapshot()
+    rights = Rights(StoredAccess(catalog, now), run.job.owner)
+    require_files(rights, WRITE_FILES, WRITING)
+    for table in unpack(run.job.payload, FeedPayload).tables:
+        found = catalog.get(now, table.id)
+        if found is not None:
+            rights.require(found, CHANGEFEED)
+
+
+def payload_of(services: FeedServices, run: Run) -> FeedPayload:
+    kept = unpack(run.job.payload, FeedPayload)
+    store = services.sources.store
+    return replace(kept, sink=unsealed(store.snapshot(), store.keyspace, run.job.id, kept.sink))
+
+
+class FeedRun:
+    def __init__(self, services: FeedServices, run: Run) -> None:
+        self._services = services
+        self._run = run
+        self._env = services.sources.store.env
+        self._payload = payload = payload_of(services, run)
+        saved = unpack(run.progress.data, FeedPosition) if run.progress.data else payload.start
+        self._sink: Sink = FileSink(
+            services.locations.resolve(payload.sink),
+            job=run.job.id,
+            run=run.fence.run,
+            envelope=payload.options.envelope,
+        )
+        self._saved = self._sink.resume(saved)
+        """The position of the last commit of the sink."""
+        self._feed = Feed(services.sources, payload.tables, payload.options, self._saved, self._sink)
+        self._due = self._env.monotonic()
+        self._move_due = self._due
+
+    def run(self) -> None:
+        """Returns when all is emitted that the feed was asked for; Stopped ends it at any point."""
+        try:
+            while not self._feed.is_done and self._feed.ending is None:
+                self._run.check()
+                is_busy = self._feed.step()
+                if self._is_due():
+                    self._commit()
+                if not is_busy:
+                    self._feed.wait(min(WAIT_SECONDS, max(0.0, self._due - self._env.monotonic())))
+            self._commit()
+            if self._feed.ending is not None:
+                raise self._feed.ending
+        finally:
+            self._feed.close()
+            self._sink.close()
+
+    @property
+    def _interval(self) -> float:
+        options = self._payload.options
+        by_setting: float = self._services.sources.store.settings[CHECKPOINT_FREQUENCY]
+        chosen = options.resolved_seconds or options.checkpoint_seconds
+        return by_setting if chosen is None else chosen
+
+    def _is_due(self) -> bool:
+        if self._feed.position.bytes - self._saved.bytes >= COMMIT_BYTES:
+            return True
+        return self._env.monotonic() >= self._due and self._feed.position != self._saved
+
+    def _commit(self) -> None:
+        """Emitted and flushed, then the checkpoint, then the protection moves."""
+        position = self._feed.position
+        has_news = position.rows > self._saved.rows or self._tells(position)
+        if has_news:
+            self._run.transact(lambda txn: None)  # the claim is still there
+            position = self._sink.commit(position)
+            self._feed.committed(position)
+        self._saved = position
+        self._checkpoint(position)
+        self._due = self._env.monotonic() + self._interval
+
+    def _tells(self, position: FeedPosition) -> bool:
+        """Whether the resolved timestamp is to be told, and has moved."""
+        is_wanted = self._payload.options.resolved_seconds is not None
+        return is_wanted and position.resolved_at > self._saved.resolved_at
+
+    def _checkpoint(self, position: FeedPosition) -> None:
+        now, at = self._env.monotonic(), position.resolved_at
+        moves = at > ZERO_AT and now >= self._move_due
+
+        def move(txn: Transaction) -> None:
+            if moves:
+                self._services.protections.move_forward(txn, self._run.job.id, at)
+
+        status = f"resolved {to_text(at)}" if at else "initial scan"
+        self._run.checkpoint(fraction=0.0, status=status, data=pack(position), also=move)
+        if moves:
+            self._move_due = now + MOVE_SECONDS

@@ -1,0 +1,1 @@
+"""Where a changefeed's messages go."""

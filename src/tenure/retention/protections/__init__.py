@@ -1,0 +1,1 @@
+"""Protections: records that keep history from being collected."""

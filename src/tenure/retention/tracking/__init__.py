@@ -1,0 +1,1 @@
+"""Each node's copy of the protections."""

@@ -1,0 +1,187 @@
+"""Whether the current user may define what a statement has declared: asked of the draft, for every statement.
+
+    a new object          CREATE on its schema or database, the attribute CREATEDB for a database
+    a changed one         its owner; for one that is only referred to by a new foreign key, REFERENCES on
+                          the columns that this refers to
+    a new column          USAGE on its type
+    an emptied table      TRUNCATE
+    another owner         a role that the user may act as, and that may create there
+    another schema        CREATE on that; another name of a schema: CREATE on its database
+    a temporary object    nothing; but for a view, a column's type and another owner as above
+
+What a statement changes of an object because others use it now, or do not any more, asks for nothing: a view
+on a table, a new schema in its database. What lies in a database that becomes a schema goes along: the
+statement has asked for the database. DROP asks for the objects that it names (`require_dropper`), not for
+those that CASCADE takes along.
+
+Walk: `statements.ddl.definition` calls `check_changes` after each statement, `statements.ddl.dropping` and
+`statements.ddl.databases` call `require_dropper`.
+"""
+
+from collections.abc import Callable, Iterable
+
+from tenure.base.errors import InsufficientPrivilege
+from tenure.catalog.accounts.privileges import CREATE, REFERENCES, TRUNCATE, USAGE
+from tenure.catalog.accounts.rights import Rights
+from tenure.catalog.descriptors.definitions import (
+    AnyDescriptor,
+    Contained,
+    Database,
+    EnumType,
+    Inbound,
+    Schema,
+    Table,
+    View,
+    is_dropped,
+    place_of,
+    replace,
+)
+from tenure.catalog.descriptors.drafts import Draft
+from tenure.catalog.leases.catalog_use import CatalogUse
+
+
+def check_changes(
+    use: CatalogUse, rights: Rights, before: Draft, *, has_asked: bool, name_now: Callable[[str], str]
+) -> None:
+    """Raises InsufficientPrivilege (42501) if the user may not make what is in the draft now.
+
+    `has_asked`: the statement has asked for the objects or the role that it names; what it changes of others
+    are the effects. `name_now` is the present name of a role of the session: nobody tells its temporary
+    objects when their owner is renamed.
+    """
+    if rights.is_superuser:
+        return
+    draft = use.draft
+    declared = {id: each for id, each in draft.declared.items() if before.declared.get(id) is not each}
+    converted = {id for id, each in declared.items() if isinstance(each, Database) and is_dropped(each)}
+    for id, descriptor in declared.items():
+        former = before.declared.get(id) or _committed(use, id)
+        if _is_temporary(use, descriptor):
+            _check_temporary(rights, former, descriptor, name_now)
+            _check_types(use, rights, _typed_columns(descriptor) - _typed_columns(former))
+        elif former is None:
+            _check_new(use, rights, descriptor)
+        elif draft.emptied.get(id) is not before.emptied.get(id):
+            rights.require(former, TRUNCATE)
+        elif not (has_asked or is_dropped(descriptor) or place_of(former).database in converted):
+            _check_changed(use, rights, former, descriptor)
+
+
+def _check_temporary(
+    rights: Rights, former: AnyDescriptor | None, descriptor: AnyDescriptor, name_now: Callable[[str], str]
+) -> None:
+    """A view reads by the rights of its owner: only somebody who has these may set its query."""
+    if former is not None and former.owner != descriptor.owner:
+        _require_role(rights, descriptor.owner)
+    if isinstance(former, View) and not is_dropped(descriptor) and _essence(former) != _essence(descriptor):
+        rights.require_owner(replace(former, owner=name_now(former.owner)))
+
+
+def require_dropper(use: CatalogUse, rights: Rights, descriptor: AnyDescriptor) -> None:
+    """The owner of an object may drop it, and the owner of its schema may."""
+    if _is_temporary(use, descriptor):
+        return
+    schema = use.descriptor(descriptor.schema) if isinstance(descriptor, Contained) else None
+    if schema is None or not rights.owns(schema):
+        rights.require_owner(descriptor)
+
+
+def _is_temporary(use: CatalogUse, descriptor: AnyDescriptor) -> bool:
+    """Whether it is the session's own, so that nobody has to be asked."""
+    return use.temporary is not None and place_of(descriptor).schema == use.temporary.schema.id
+
+
+def _committed(use: CatalogUse, id: int) -> AnyDescriptor | None:
+    """As it was before the transaction."""
+    if use.draft.is_new(id):
+        return None
+    change, use.draft = use.draft, Draft()
+    try:
+        return use.descriptor(id)
+    finally:
+        use.draft = change
+
+
+def _check_new(use: CatalogUse, rights: Rights, descriptor: AnyDescriptor) -> None:
+    role = rights.graph.role(rights.role)
+    match descriptor:
+        case Database():
+            if role is None or not role.can_create_databases:
+                raise InsufficientPrivilege("permission denied to create database")
+        case Schema():
+            _require_create(use, rights, descriptor.database)
+        case _:
+            _require_create(use, rights, descriptor.schema)
+    _check_types(use, rights, _typed_columns(descriptor))
+    if descriptor.owner != rights.role:
+        _require_role(rights, descriptor.owner)
+
+
+def _check_changed(use: CatalogUse, rights: Rights, former: AnyDescriptor, descriptor: AnyDescriptor) -> None:
+    if _essence(former) != _essence(descriptor):
+        rights.require_owner(former)
+    for inbound in _references(descriptor) - _references(former):
+        rights.require_on_columns(former, REFERENCES, _referenced(use, inbound))
+    _check_types(use, rights, _typed_columns(descriptor) - _typed_columns(former))
+    if former.owner != descriptor.owner:
+        _require_role(rights, descriptor.owner)
+        if isinstance(descriptor, Contained):
+            _require_create(use, rights.of(descriptor.owner), descriptor.schema)
+    if isinstance(descriptor, Schema) and former.name != descriptor.name:
+        _require_create(use, rights, descriptor.database)
+    if isinstance(descriptor, Contained) and place_of(former).schema != descriptor.schema:
+        _require_create(use, rights, descriptor.schema)
+
+
+def _require_create(use: CatalogUse, rights: Rights, parent: int) -> None:
+    found = use.descriptor(parent)
+    assert found is not None, "an object is made in a schema, a schema in a database"
+    rights.require(found, CREATE)
+
+
+def _require_role(rights: Rights, role: str) -> None:
+    if not rights.graph.may_become(rights.role, role):
+        raise InsufficientPrivilege(f'must be able to SET ROLE "{role}"')
+
+
+def _essence(descriptor: AnyDescriptor) -> AnyDescriptor:
+    """Without what says who uses it."""
+    match descriptor:
+        case Table():
+            return replace(descriptor, inbound=(), dependents=(), version=0, is_closed=False)
+        case EnumType():
+            return replace(descriptor, referents=(), version=0)
+        case Database() | Schema():
+            return replace(descriptor, version=0)
+        case _:
+            return replace(descriptor, dependents=(), version=0)
+
+
+def _references(descriptor: AnyDescriptor) -> set[Inbound]:
+    return set(descriptor.inbound) if isinstance(descriptor, Table) else set()
+
+
+def _referenced(use: CatalogUse, inbound: Inbound) -> tuple[int, ...]:
+    """The columns that a foreign key of another table refers to."""
+    referring = use.draft.declared.get(inbound.table)
+    assert isinstance(referring, Table), "a new reference comes with a change of the referring table"
+    return next(each.target_columns for each in referring.foreign_keys if each.id == inbound.constraint)
+
+
+def _typed_columns(descriptor: AnyDescriptor | None) -> set[tuple[int, int]]:
+    """Each column that has a type of the user's own, with that type."""
+    match descriptor:
+        case Table():
+            columns = {each.id: each.type.enum for each in descriptor.columns}
+        case View():
+            columns = {number: each.type.enum for number, each in enumerate(descriptor.columns, 1)}
+        case _:
+            return set()
+    return {each for each in columns.items() if each[1]}
+
+
+def _check_types(use: CatalogUse, rights: Rights, columns: Iterable[tuple[int, int]]) -> None:
+    for type_id in {each for _, each in columns}:
+        found = use.descriptor(type_id)
+        assert found is not None, "a column's type is there"
+        rights.require(found, USAGE)

@@ -1,0 +1,1 @@
+"""Statements about roles, what they own and what they may."""

@@ -1,0 +1,48 @@
+"""All relations of pg_catalog: those with rows, and the rest, which are there and empty.
+
+Walk: `sql.tables.all` lists `definitions` among the system tables; `sql.tables.virtual` finds them.
+"""
+
+from collections.abc import Iterator
+
+from tenure.sql.session.session_state import TableReader
+from tenure.sql.tables.node_view import NodeView
+from tenure.sql.tables.pg_catalog import (
+    classes,
+    databases,
+    descriptions,
+    indexes,
+    listings,
+    node_state,
+    roles,
+    sequences,
+    types,
+)
+from tenure.sql.tables.pg_catalog.shapes import shapes
+from tenure.sql.tables.virtual import Rows, VirtualDefinition
+
+RESTRICTED = ("pg_statistic", "pg_user_mapping", "pg_subscription", "pg_hba_file_rules", "pg_file_settings")
+"""Of those without rows: PostgreSQL shows them to superusers alone."""
+
+
+def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
+    filled = [
+        *classes.definitions(),
+        *indexes.definitions(),
+        *types.definitions(),
+        *databases.definitions(),
+        *roles.definitions(),
+        *sequences.definitions(node),
+        *descriptions.definitions(),
+        *listings.definitions(),
+        *node_state.definitions(node),
+    ]
+    yield from filled
+    names = {each.name for each in filled}
+    for name, shape in shapes().items():
+        if name not in names:
+            yield shape.defined(_nothing, is_restricted=name in RESTRICTED)
+
+
+def _nothing(reader: TableReader) -> Rows:
+    return ()

@@ -1,0 +1,1 @@
+"""The catalogs as real clients read them, beside a PostgreSQL that has the same objects."""

@@ -1,0 +1,380 @@
+"""Temporary tables and sequences answer as PostgreSQL's do."""
+
+import pytest
+
+from tenure.node import Node
+from tests.unit.sql.sessions import Oracle, compare
+
+NAMES = """
+CREATE TABLE p (id int PRIMARY KEY, v text)
+INSERT INTO p VALUES (1, 'permanent')
+SELECT * FROM p
+SELECT * FROM pg_temp.p
+CREATE TEMP TABLE p (id serial PRIMARY KEY, v text)
+SELECT * FROM p
+INSERT INTO p (v) VALUES ('a'), ('b') RETURNING id
+SELECT * FROM p
+SELECT * FROM public.p
+SELECT * FROM pg_temp.p
+SET search_path = public
+SELECT * FROM p
+SET search_path = public, pg_temp
+SELECT * FROM p
+SET search_path = pg_temp, public
+SELECT * FROM p
+CREATE TABLE made_first (a int)
+SELECT * FROM pg_temp.made_first
+SET search_path = pg_temp
+SELECT * FROM made_first
+RESET search_path
+CREATE TABLE made_second (a int)
+SELECT * FROM public.made_second
+SELECT * FROM pg_temp.made_second
+CREATE TABLE pg_temp.third (a int)
+SELECT * FROM third
+CREATE TEMP TABLE IF NOT EXISTS third (a int)
+CREATE TEMP TABLE third (a int)
+CREATE TEMPORARY TABLE public.fourth (a int)
+CREATE TEMP TABLE pg_temp.fourth (a int)
+DROP TABLE p
+SELECT * FROM p
+DROP TABLE pg_temp.p
+DROP TABLE public.p
+DROP TABLE p
+DROP TABLE IF EXISTS p
+like: ALTER TABLE third SET SCHEMA public
+like: ALTER TABLE made_second SET SCHEMA pg_temp
+ALTER TABLE third RENAME TO fifth
+SELECT * FROM fifth
+SELECT * FROM third
+like: SELECT * FROM pg_temp_9999.fifth
+CREATE TABLE pg_temp_9999.sixth (a int)
+"""
+
+DEFINITIONS = """
+CREATE TEMP TABLE t (a int PRIMARY KEY, b text NOT NULL, c int CHECK (c > 0), UNIQUE (b))
+INSERT INTO t VALUES (1, 'x', 1), (2, 'y', 2)
+INSERT INTO t VALUES (2, 'z', 3)
+INSERT INTO t VALUES (3, 'y', 3)
+INSERT INTO t VALUES (3, 'z', 0)
+CREATE INDEX ON t (c)
+CREATE INDEX t_c_idx ON t (c)
+SELECT * FROM t WHERE c = 2
+ALTER TABLE t ADD COLUMN d int DEFAULT 7
+SELECT * FROM t ORDER BY a
+ALTER TABLE t ALTER COLUMN d TYPE text
+ALTER TABLE t ADD COLUMN e serial
+SELECT * FROM t ORDER BY a
+ALTER TABLE t RENAME COLUMN d TO dd
+ALTER TABLE t DROP COLUMN c
+SELECT * FROM t ORDER BY a
+ALTER TABLE t ADD CONSTRAINT big CHECK (a > 1)
+ALTER TABLE t ADD CONSTRAINT small CHECK (a < 10)
+INSERT INTO t VALUES (11, 'q')
+CREATE TEMP TABLE child (id int REFERENCES t ON DELETE CASCADE)
+INSERT INTO child VALUES (5)
+INSERT INTO child VALUES (1), (2)
+DELETE FROM t WHERE a = 1
+SELECT * FROM child
+TRUNCATE t
+TRUNCATE t CASCADE
+SELECT count(*) FROM child
+CREATE TABLE permanent (a int PRIMARY KEY)
+CREATE TABLE refers (a int REFERENCES t)
+CREATE TEMP TABLE refers (a int REFERENCES permanent)
+like: DROP TABLE t
+DROP TABLE t CASCADE
+INSERT INTO child VALUES (77)
+SELECT * FROM child
+DROP INDEX t_b_key
+CREATE TEMP SEQUENCE s START 5
+SELECT nextval('s'), nextval('s'), currval('s')
+CREATE TABLE s (a int)
+ALTER SEQUENCE s RESTART WITH 100
+SELECT nextval('pg_temp.s')
+DROP SEQUENCE s
+like: SELECT nextval('s')
+"""
+
+COMMITS = """
+CREATE TEMP TABLE kept (a int) ON COMMIT PRESERVE ROWS
+CREATE TEMP TABLE emptied (a int) ON COMMIT DELETE ROWS
+INSERT INTO kept VALUES (1)
+INSERT INTO emptied VALUES (1)
+SELECT * FROM kept
+SELECT * FROM emptied
+BEGIN
+INSERT INTO emptied VALUES (1), (2)
+SELECT count(*) FROM emptied
+CREATE TEMP TABLE gone ON COMMIT DROP AS SELECT * FROM kept
+SELECT * FROM gone
+COMMIT
+SELECT count(*) FROM emptied
+SELECT * FROM gone
+BEGIN
+CREATE TEMP TABLE undone (a int)
+INSERT INTO undone VALUES (1)
+SELECT * FROM undone
+ROLLBACK
+SELECT * FROM undone
+BEGIN
+INSERT INTO kept VALUES (2)
+SAVEPOINT s
+DROP TABLE kept
+SELECT * FROM kept
+ROLLBACK TO s
+SELECT * FROM kept
+ALTER TABLE kept ADD COLUMN b text DEFAULT 'b'
+INSERT INTO kept VALUES (3, 'c')
+CREATE TEMP TABLE between (a int)
+INSERT INTO between VALUES (9)
+SAVEPOINT t
+DROP TABLE between
+CREATE TEMP TABLE between (b text)
+INSERT INTO between VALUES ('second')
+SELECT * FROM between
+ROLLBACK TO t
+SELECT * FROM between
+COMMIT
+SELECT * FROM kept ORDER BY a
+SELECT * FROM between
+BEGIN
+DROP TABLE between
+CREATE TEMP TABLE between (b text)
+INSERT INTO between VALUES ('third')
+COMMIT
+SELECT * FROM between
+CREATE TABLE permanent (a int) ON COMMIT DROP
+BEGIN
+CREATE TABLE permanent (a int)
+CREATE TEMP TABLE both (a int PRIMARY KEY)
+INSERT INTO permanent VALUES (1)
+INSERT INTO both SELECT a FROM permanent
+COMMIT
+SELECT * FROM permanent, both
+CREATE TEMP TABLE target (a int PRIMARY KEY) ON COMMIT DELETE ROWS
+like: CREATE TEMP TABLE source (a int REFERENCES target) ON COMMIT DELETE ROWS
+BEGIN
+INSERT INTO target VALUES (1)
+INSERT INTO source VALUES (1)
+COMMIT
+SELECT count(*) FROM source
+BEGIN
+DISCARD TEMP
+SELECT * FROM kept
+ROLLBACK
+SELECT count(*) FROM kept
+DISCARD TEMP
+SELECT * FROM kept
+CREATE TEMP TABLE kept (z int)
+DISCARD ALL
+SELECT * FROM kept
+"""
+
+USES = """
+CREATE TEMP TABLE numbers AS SELECT n, n % 10 AS m FROM generate_series(1, 2000) n
+SELECT m, count(*), sum(n) FROM numbers GROUP BY m ORDER BY m
+SELECT count(*) FROM numbers a JOIN numbers b ON a.n = b.n + 1
+UPDATE numbers SET m = m + 1 WHERE n <= 1000
+DELETE FROM numbers WHERE n > 1990
+SELECT m, count(*) FROM numbers GROUP BY m ORDER BY m
+PREPARE find (int) AS SELECT * FROM numbers WHERE n = $1
+EXECUTE find(7)
+ALTER TABLE numbers ADD PRIMARY KEY (n)
+EXECUTE find(7)
+INSERT INTO numbers VALUES (7, 0) ON CONFLICT (n) DO UPDATE SET m = 99 RETURNING *
+EXECUTE find(7)
+DROP TABLE numbers
+EXECUTE find(7)
+CREATE TEMP TABLE numbers (n int, m int)
+INSERT INTO numbers VALUES (7, 3)
+EXECUTE find(7)
+BEGIN
+DECLARE c CURSOR FOR SELECT n FROM numbers
+INSERT INTO numbers VALUES (8, 4)
+FETCH ALL FROM c
+COMMIT
+SELECT n INTO TEMP copied FROM numbers WHERE n > 7
+SELECT * FROM copied
+DELETE FROM copied RETURNING n
+CREATE TEMP TABLE liked (LIKE numbers INCLUDING ALL)
+SELECT * FROM liked
+CREATE TEMP TABLE empty_copy AS SELECT * FROM numbers WITH NO DATA
+SELECT * FROM empty_copy
+"""
+
+VIEWS = """
+CREATE TEMP VIEW one AS SELECT 1 AS n
+SELECT * FROM one
+SELECT * FROM pg_temp.one
+SELECT * FROM public.one
+CREATE VIEW one AS SELECT 2 AS n
+SELECT * FROM one
+SELECT * FROM public.one
+DROP VIEW one
+SELECT * FROM one
+CREATE TEMP TABLE t (a int PRIMARY KEY, b text)
+INSERT INTO t VALUES (1, 'x'), (2, 'y')
+CREATE VIEW v AS SELECT a, b FROM t WHERE a > 1
+SELECT * FROM v
+SELECT * FROM pg_temp.v
+CREATE VIEW public.w AS SELECT a FROM t
+CREATE TEMP VIEW public.w AS SELECT 1
+CREATE VIEW pg_temp.w AS SELECT a + 1 AS n FROM v
+SELECT * FROM w
+CREATE OR REPLACE TEMP VIEW v AS SELECT a, b, 7 AS c FROM t
+SELECT * FROM v
+SELECT * FROM w ORDER BY n
+CREATE VIEW v AS SELECT 1
+ALTER TABLE t RENAME COLUMN b TO c
+SELECT * FROM v
+like: ALTER TABLE t DROP COLUMN c
+like: DROP TABLE t
+ALTER VIEW v RENAME TO u
+SELECT * FROM u
+like: ALTER VIEW u SET SCHEMA public
+BEGIN
+CREATE TEMP VIEW inside AS SELECT count(*) AS n FROM t
+INSERT INTO t VALUES (3, 'z')
+SELECT * FROM inside
+SAVEPOINT s
+DROP VIEW inside
+SELECT * FROM inside
+ROLLBACK TO s
+SELECT * FROM inside
+ROLLBACK
+SELECT * FROM inside
+BEGIN
+CREATE TEMP TABLE brief (a int) ON COMMIT DROP
+CREATE TEMP VIEW of_brief AS SELECT * FROM brief
+SELECT * FROM of_brief
+COMMIT
+SELECT * FROM of_brief
+PREPARE find_in_view AS SELECT a FROM u WHERE a = 2
+EXECUTE find_in_view
+DISCARD TEMP
+SELECT * FROM u
+EXECUTE find_in_view
+"""
+
+OF_PERMANENT = """
+CREATE TYPE mood AS ENUM ('sad', 'glad')
+CREATE SEQUENCE numbers
+CREATE TABLE p (id int PRIMARY KEY, a int, b text)
+INSERT INTO p VALUES (1, 10, 'x'), (2, 20, 'y')
+CREATE TEMP VIEW v AS SELECT * FROM p WHERE a > 10
+CREATE TEMP VIEW w AS SELECT id, a + 1 AS n FROM v
+CREATE TEMP VIEW grouped AS SELECT p.id, p.b, count(*) AS n FROM p GROUP BY p.id
+CREATE TEMP VIEW drawn AS SELECT nextval('numbers') AS n, 'glad'::mood AS m
+CREATE TEMP TABLE own (id int)
+INSERT INTO own VALUES (1)
+CREATE VIEW both_kinds AS SELECT p.a FROM p JOIN own USING (id)
+SELECT * FROM v
+SELECT * FROM w
+SELECT * FROM grouped ORDER BY id
+SELECT * FROM drawn
+SELECT * FROM both_kinds
+SELECT * FROM pg_temp.both_kinds
+INSERT INTO p VALUES (3, 30, 'z')
+SELECT * FROM v ORDER BY id
+ALTER TABLE p RENAME TO q
+ALTER TABLE q RENAME COLUMN a TO aa
+ALTER TABLE q ADD COLUMN c int
+SELECT * FROM v ORDER BY id
+SELECT * FROM w ORDER BY id
+like: DROP TABLE q
+like: ALTER TABLE q DROP COLUMN aa
+like: ALTER TABLE q DROP COLUMN b
+ALTER TABLE q DROP COLUMN c
+ALTER TABLE q ALTER COLUMN b TYPE varchar(5)
+like: ALTER TABLE q DROP CONSTRAINT p_pkey
+DROP SEQUENCE numbers
+DROP TYPE mood
+CREATE TABLE p (z int)
+SELECT * FROM v ORDER BY id
+BEGIN
+DROP VIEW drawn
+DROP SEQUENCE numbers
+SAVEPOINT s
+like: DROP TABLE q CASCADE
+SELECT * FROM w
+ROLLBACK TO s
+SELECT * FROM w ORDER BY id
+ROLLBACK
+SELECT * FROM drawn
+BEGIN
+CREATE TABLE inside (a int)
+CREATE TEMP VIEW of_inside AS SELECT * FROM inside
+INSERT INTO inside VALUES (7)
+SELECT * FROM of_inside
+COMMIT
+SELECT * FROM of_inside
+DROP TABLE inside CASCADE
+SELECT * FROM of_inside
+BEGIN
+CREATE TEMP TABLE brief (id int) ON COMMIT DROP
+CREATE TEMP VIEW joined AS SELECT q.id FROM q JOIN brief USING (id)
+SELECT * FROM joined
+COMMIT
+SELECT * FROM joined
+like: ALTER TABLE q DROP COLUMN aa CASCADE
+SELECT * FROM v
+SELECT * FROM w
+SELECT * FROM grouped ORDER BY id
+DISCARD TEMP
+SELECT * FROM grouped
+DROP TABLE q
+DROP TYPE mood
+"""
+
+ENUMS = """
+CREATE TYPE mood AS ENUM ('sad', 'glad')
+CREATE TEMP TABLE e (id int PRIMARY KEY, m mood DEFAULT 'glad' CHECK (m <> 'sad'), ms mood[])
+INSERT INTO e VALUES (1, 'glad', '{sad,glad}')
+INSERT INTO e VALUES (2, 'sad', NULL)
+INSERT INTO e (id) VALUES (2)
+CREATE INDEX ON e (m)
+SELECT * FROM e ORDER BY id
+ALTER TYPE mood ADD VALUE 'best'
+ALTER TYPE mood ADD VALUE 'low' BEFORE 'sad'
+INSERT INTO e VALUES (3, 'best'), (4, 'low')
+SELECT * FROM e ORDER BY m, id
+ALTER TYPE mood RENAME VALUE 'best' TO 'top'
+SELECT * FROM e WHERE m = 'top'
+ALTER TYPE mood RENAME TO feeling
+SELECT m, count(*) FROM e GROUP BY m ORDER BY m
+ALTER TABLE e ADD COLUMN n feeling DEFAULT 'top'
+CREATE TEMP TABLE copied AS SELECT m FROM e
+CREATE TABLE permanent (m feeling)
+like: DROP TYPE feeling
+ALTER TABLE e DROP COLUMN n
+BEGIN
+SAVEPOINT s
+like: DROP TYPE feeling CASCADE
+SELECT * FROM e ORDER BY id
+ROLLBACK TO s
+SELECT id, m FROM e ORDER BY id
+COMMIT
+BEGIN
+CREATE TEMP TABLE brief (m feeling) ON COMMIT DROP
+INSERT INTO brief VALUES ('top')
+SELECT * FROM brief
+COMMIT
+BEGIN
+CREATE TYPE size AS ENUM ('s', 'l')
+CREATE TEMP TABLE sized (z size DEFAULT 'l', a int)
+INSERT INTO sized (a) VALUES (1)
+COMMIT
+SELECT * FROM sized
+DROP TYPE size CASCADE
+SELECT * FROM sized
+like: DROP TYPE feeling CASCADE
+SELECT * FROM e ORDER BY id
+DISCARD TEMP
+DROP TABLE permanent
+"""
+
+
+@pytest.mark.parametrize("script", [NAMES, DEFINITIONS, COMMITS, USES, VIEWS, OF_PERMANENT, ENUMS])
+def test_temporary_tables_answer_as_in_postgres(node: Node, oracle: Oracle, script: str) -> None:
+    compare(node, oracle, script)
