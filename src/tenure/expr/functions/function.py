@@ -82,6 +82,14 @@ class Context:
     ask: Callable[[str, tuple[Datum, ...]], Datum] | None = None
     """Answers a function of `expr.functions.callback_functions` by its name."""
 
+    def of_query(self, context_values: list[Datum], nested: list[Callable[..., Datum]]) -> "Context":
+        """The context of one query's run. Takes a third of the time of `dataclasses.replace`."""
+        return Context(
+            *(self.now_micros, self.statement_micros, self.uuid, self.rowid, self.clock_micros, self.rowids),
+            *(context_values, nested, self.zone, self.sequences, self.session, self.setting),
+            *(self.set_setting, self.sleep, self.find_object, self.ask),
+        )
+
     def object(self, kind: str, sought: Datum) -> Datum:
         if self.find_object is None:
             raise NotSupported(f"a value of type {kind} cannot be looked up here")

@@ -13,9 +13,7 @@ Walk: statements call `compile` for a planned query, keep the result with the pr
 -> `sql.rows.scan`, `steps`, `joins`, `groups`, `windows`, `order` and `nested` make the rows.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from tenure.expr.tree import compiled
@@ -82,17 +80,7 @@ class CompiledQuery:
         assert len(context_values) >= len(query.parameters), "a value for each parameter"
         context_values += [None] * (query.givens - len(context_values))
         nested: list[Any] = []
-        context = replace(run.context, context_values=context_values, nested=nested)
-        run = replace(
-            run,
-            query=query,
-            context=context,
-            context_values=context_values,
-            shared={},
-            working={},
-            rounds=Counter(),
-            scans={},
-        )
+        run = run.of_query(query, run.context.of_query(context_values, nested), context_values)
         nested += [each.bound_to(run) for each in self._nested]
         rows = self._node.start(run, wanted)
         return _forgetting(rows, run, nested) if nested or query.shared else rows
