@@ -3,6 +3,7 @@
     same primary index       the keys that have changed since then, each looked up at both times
     another one since        all rows of then, by their present keys, and all rows of now: the table was
                              emptied, its primary key was changed, or its rows were rewritten
+    a column is there again  the same: rows that nobody has written since lack its values
 
 What was read at the earlier time is judged by the threshold with each page, and once more when all keys are
 known: a tombstone that a sweep has removed meanwhile would be missing among the changes.
@@ -11,12 +12,13 @@ Walk: `sql.statements.jobs.resetting` -> `FormerRows.differences` -> `table.lake
 base.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.base.timestamp import Timestamp
 from tenure.bulk.resetting.former_columns import former_columns
+from tenure.catalog.descriptors.definitions import Table
 from tenure.expr.types.datatype import Datum
 from tenure.kv.protected_reads import ProtectedRead
 from tenure.kv.store import Store
@@ -45,13 +47,14 @@ class FormerRows:
         store: Store,
         then: Layout,
         now: Layout,
+        versions: Sequence[Table],
         at: Timestamp,
         *,
         files: "CheckedFiles | None" = None,
         protected: ProtectedRead | None = None,
     ) -> None:
-        """`files` are those of the lake, if there is one; `protected` is what keeps that time, if something
-        does.
+        """`versions` are the table's, from that of `then` to that of `now`; `files` are those of the lake, if
+        there is one; `protected` is what keeps that time, if something does.
         """
         self._store = store
         self._then = then
@@ -59,12 +62,14 @@ class FormerRows:
         self._files = files
         self._protected = protected
         self._past = store.snapshot(at, protected)
-        self._columns = former_columns(then.table, now.table, at)
+        self._columns = former_columns(versions, at)
 
     def differences(self, txn: Transaction, rows_max: int) -> list[RowDifference] | None:
         """The rows that differ, as the transaction sees them; None if more than so many may."""
         is_same_index = self._then.table.primary == self._now.table.primary
-        found = self._changed(txn) if is_same_index else self._paired(txn, rows_max)
+        are_same_columns = all(id == source for id, source in self._columns.items())
+        by_key = is_same_index and are_same_columns
+        found = self._changed(txn) if by_key else self._paired(txn, rows_max)
         differences = []
         for number, each in enumerate(found):
             if number >= rows_max:

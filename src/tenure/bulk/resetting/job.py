@@ -46,6 +46,7 @@ from tenure.kv.transaction import Transaction
 from tenure.pipeline.remote_handles import TableVersion
 from tenure.pipeline.tasks import SPARK
 from tenure.retention.protections.protection_records import Mode, Targets, record_key
+from tenure.retention.sweeping.versions import versions_of
 from tenure.table.lake.manifests import Manifest, no_base
 from tenure.table.lake.publishing import publish
 from tenure.table.rows import Layout, Layouts
@@ -173,7 +174,7 @@ class _Reset:
         lake, payload = self._lake, self._payload
         then = lake.version(lake.store.snapshot(payload.at), payload.table)
         assert then is not None, "the protection keeps the catalog of that time"
-        columns = former_columns(then.table, version.table, payload.at)
+        columns = former_columns(self._versions(snapshot), payload.at)
         # By the labels of today: those of a type may have been renamed.
         labels = {each.id: each for each in version.enums}
         then = then._replace(enums=tuple(labels.get(each.id, each) for each in then.enums))
@@ -187,13 +188,19 @@ class _Reset:
         facts = StatementFacts(payload.user, payload.database, payload.now_micros, payload.zone)
         work = [
             ResetTask(
-                *(scan, version, facts, references),
+                *(scan, version, columns, facts, references),
                 sequences=self._sequences(snapshot, version.table),
                 first_row=number * ROW_NUMBERS,
             )
             for number, scan in enumerate(scans)
         ]
         return self._phases.do(sort_range, work, READING, "reading")
+
+    def _versions(self, snapshot: Snapshot) -> list[Table]:
+        """Those that the table has had from then on."""
+        lake, (table, at) = self._lake, (self._payload.table, self._payload.at)
+        found = versions_of(lake.store, lake.catalog, table, since_at=at, until_at=snapshot.at)
+        return [each for each in found if isinstance(each, Table)]
 
     def _sequences(self, snapshot: Snapshot, table: Table) -> tuple[SequenceDescriptor, ...]:
         called = {id for column in table.columns if column.default for id in column.default.sequences}

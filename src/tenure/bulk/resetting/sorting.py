@@ -28,7 +28,6 @@ from tenure.bulk.ingest.run_chunks import (
     with_short_keys,
 )
 from tenure.bulk.ingest.statement_facts import StatementFacts
-from tenure.bulk.resetting.former_columns import former_columns
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.kv.records import Record
 from tenure.pipeline.merge_inputs import Clash
@@ -53,6 +52,8 @@ class ResetTask(NamedTuple):
     """Of the former version, at the earlier time."""
     version: TableVersion
     """The present one."""
+    columns: Mapping[int, int]
+    """Where present columns have their values from: see `former_columns`."""
     facts: StatementFacts
     references: tuple[SortedReference, ...]
     sequences: tuple[SequenceDescriptor, ...]
@@ -95,12 +96,11 @@ def sort_range(task: ResetTask, attempt: Attempt) -> SortedSplits:
     """The kernel: a range of rows of then as sorted runs of the present indexes."""
     place = opened(task.scan.place)
     then, now = layout_of(place, task.scan.version), layout_of(place, task.version)
-    columns = former_columns(then.table, now.table, task.scan.at)
     rows = row_completer(place, now, task.facts, task.sequences, task.first_row)
     stem = f"{task.scan.place.tenant}/scratch/{attempt.name}"
     chunks = RunChunks(place.lake, stem, now, task.references, rows.context)
     for scanned in batches(place, task.scan):
-        batch, rejects = rows.complete(_in_present_columns(scanned, then, now, columns), "")
+        batch, rejects = rows.complete(_in_present_columns(scanned, then, now, task.columns), "")
         batch, others = with_short_keys(now, batch, "", rows)
         for reject in (*rejects, *others):
             raise _error(now, reject)

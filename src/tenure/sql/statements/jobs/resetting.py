@@ -34,6 +34,7 @@ from tenure.bulk.resetting.job import start
 from tenure.bulk.resetting.records import ResetPayload
 from tenure.catalog.descriptors.definitions import EnumType, Table, is_dropped
 from tenure.cluster.sessions.versions import PROGRAM
+from tenure.retention.sweeping.versions import versions_of
 from tenure.schema_change.changer import Requester
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner, WordsPlanner
@@ -176,10 +177,18 @@ class ResetTable(Control):
             node.store,
             Layout(then, node.store.keyspace, enum),
             block.layout(table),
+            self._versions(block, then, table, moment),
             moment.at,
             files=None if lake is None else lake.bases.checked,
             protected=moment.protected,
         )
+
+    def _versions(self, block: Block, then: Table, table: Table, moment: PastMoment) -> list[Table]:
+        """Those that the table has had from then on; the last is the one that the block uses."""
+        node = self.node
+        found = versions_of(node.store, node.catalog, table.id, since_at=moment.at, until_at=block.read_at)
+        between = [each for each in found if isinstance(each, Table) and each.version < table.version]
+        return [then, *(each for each in between if each.version > then.version), table]
 
     def _table(self, execution: Execution) -> Table | None:
         try:

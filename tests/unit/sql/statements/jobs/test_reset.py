@@ -170,6 +170,36 @@ def test_types_that_were_widened_are_kept_and_others_refused(t: Resetting) -> No
     assert 'column "b"' in t.say(f"ALTER TABLE t RESET TO SYSTEM TIME '{at}'").message
 
 
+@pytest.mark.parametrize("key", ["PRIMARY KEY", "NOT NULL"])
+def test_a_column_that_is_there_again_gets_its_values_in_rows_that_nobody_has_written(
+    t: Resetting, key: str
+) -> None:
+    t.reset_after(
+        [
+            f"CREATE TABLE t (id int {key}, a int, b text)",
+            "INSERT INTO t VALUES (1, 1, 'b'), (2, 2, 'c'), (3, 3, NULL)",
+        ],
+        [
+            "ALTER TABLE t DROP COLUMN b",
+            "UPDATE t SET a = 9 WHERE id = 1",
+            "ALTER TABLE t ADD COLUMN b text",
+        ],
+    )
+    assert t.rows() == [("1", "1", "b"), ("2", "2", "c"), ("3", "3", None)]
+    t.check_indexes()
+
+
+def test_a_column_of_another_type_is_refused_if_it_was_renamed(t: Resetting) -> None:
+    t.done("CREATE TABLE t (id int PRIMARY KEY, a numeric)")
+    t.done("INSERT INTO t VALUES (1, 1.5)")
+    at = t.now()
+    t.done("ALTER TABLE t RENAME COLUMN a TO b")
+    t.done("ALTER TABLE t ALTER COLUMN b TYPE int")
+    t.done("ALTER TABLE t ADD COLUMN a numeric")
+    assert t.refused(at) == "42804"
+    assert t.rows() == [("1", "2", None)]
+
+
 def test_a_table_that_was_emptied_or_has_another_primary_key(t: Resetting) -> None:
     at = t.reset_after(
         [
