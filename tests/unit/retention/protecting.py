@@ -17,7 +17,7 @@ from tenure.catalog.descriptors.definitions import (
     replace,
 )
 from tenure.catalog.descriptors.protection_meta import ProtectionMeta
-from tenure.catalog.descriptors.zones import Zone, zones
+from tenure.catalog.descriptors.zones import Zone, ZoneKey, all_zones, zones
 from tenure.kv.store import Store
 from tenure.kv.thresholds import publish_threshold
 from tenure.kv.transaction import Transaction
@@ -82,6 +82,9 @@ class ProtectedStore:
 
     def set_ttl(self, seconds: int, descriptor: int = 0, index: int = 0) -> None:
         self.transact(lambda txn: zones(self.keyspace).put(txn, Zone(descriptor, index, seconds)))
+
+    def zones(self) -> dict[ZoneKey, Zone]:
+        return all_zones(self.store.snapshot(), self.keyspace)
 
     def raise_threshold(self, head: bytes, at: Timestamp) -> None:
         self.transact(lambda txn: publish_threshold(txn, self.keyspace, head, at))

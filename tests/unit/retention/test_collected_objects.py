@@ -114,6 +114,20 @@ def test_an_index_that_is_gone_is_collected_once(node: SweptStore) -> None:
     assert again is not None and again.published_at == record.published_at
 
 
+def test_the_zone_of_an_index_that_is_gone_goes_with_its_data(node: SweptStore) -> None:
+    node.put(T, "k", "1", index=2)
+    node.set_ttl(2 * TTL, T, 2)
+    table = node.catalog.get(node.store.snapshot(), T)
+    assert isinstance(table, Table)
+    node.alter(T, indexes=tuple(each for each in table.indexes if each.id != 2))
+    node.wait(TTL + MINUTE)
+    node.sweep()
+    assert node.revisions(node.head(T, 2)) and (T, 2) in node.zones()
+    node.wait(TTL)
+    node.sweep()
+    assert not node.revisions(node.head(T, 2)) and (T, 2) not in node.zones()
+
+
 def test_what_is_written_late_to_a_collected_index_goes_too(node: SweptStore) -> None:
     table = node.catalog.get(node.store.snapshot(), T)
     assert isinstance(table, Table)

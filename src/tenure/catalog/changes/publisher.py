@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import Timestamp
+from tenure.catalog.changes.zone_changes import follow_indexes
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
@@ -88,6 +89,7 @@ class Publisher:
             self._catalog.put(txn, next_version(descriptor))
             self._catalog.roles.move_owner(txn, former, descriptor)
             self._catalog.roles.forget_columns(txn, former, descriptor)
+            follow_indexes(txn, self._store.keyspace, former, descriptor)
         moves = [(formers[descriptor.id], descriptor) for descriptor in descriptors]
         databases = move_names(txn, self._catalog, moves)
         for id in sorted(databases - {descriptor.id for descriptor in descriptors}):

@@ -27,11 +27,10 @@ Walk: `object_collection` -> `begin_table`, `begin_index`, `HeadCollection.step`
 from collections.abc import Sequence
 
 from tenure.base.timestamp import Timestamp
+from tenure.catalog.changes import zone_changes
 from tenure.catalog.changes.publisher import Settled
 from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorState, Table, is_dropped
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
-from tenure.catalog.descriptors.protection_meta import protection_meta
-from tenure.catalog.descriptors.zones import zones
 from tenure.cluster.jobs.runs import Run
 from tenure.kv.records import replace
 from tenure.kv.transaction import Transaction
@@ -162,6 +161,7 @@ class HeadCollection:
             collected = replace(self.record, stage=SweepStage.COLLECTED, finished_at=now_at)
             self._records.put(txn, collected)
             txn.delete(services.keyspace.cleaned_key(self.record.head))
+            zone_changes.forget(txn, services.keyspace, table, index)
             if not _is_collected(services.catalog.get(txn, table)):  # the claim of a table's goes with it
                 services.merges.release(txn, table, index, self._run.job.id)
 
@@ -203,10 +203,7 @@ def delete_object(
 
 def _delete(txn: Transaction, services: SweepServices, descriptor: AnyDescriptor) -> None:
     services.catalog.delete(txn, descriptor.id)
-    protection_meta(services.keyspace).get(txn)  # as every change of a zone does
-    records = zones(services.keyspace)
-    for zone in list(records.scan(txn, descriptor.id)):
-        records.delete(txn, zone.descriptor, zone.index)
+    zone_changes.forget(txn, services.keyspace, descriptor.id)
 
 
 def forget(txn: Transaction, services: SweepServices, heads: Sequence[bytes]) -> None:

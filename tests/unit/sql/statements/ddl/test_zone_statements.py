@@ -49,6 +49,26 @@ def shown(served: Served, target: str) -> tuple[str, str]:
     return value, source
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "TRUNCATE sales.moves",
+        "ALTER TABLE sales.moves ALTER COLUMN city TYPE int USING length(city)",
+    ],
+)
+def test_a_zone_of_an_index_stays_when_a_statement_replaces_the_index(served: Served, change: str) -> None:
+    served.root.execute("CREATE TABLE sales.moves (id int PRIMARY KEY, city text)")
+    served.root.execute("CREATE INDEX by_target ON sales.moves (city)")
+    served.root.execute("INSERT INTO sales.moves VALUES (1, 'Rome')")
+    for number, index in ((7, "by_target"), (8, "moves_pkey")):
+        served.tag(f"ALTER INDEX sales.moves@{index} CONFIGURE ZONE USING gc.ttlseconds = {number}")
+    served.tag(change)
+    for number, index in ((7, "by_target"), (8, "moves_pkey")):
+        ((_, _, value, _),) = served.rows(f"SHOW ZONE CONFIGURATION FROM INDEX sales.moves@{index}")
+        assert value == str(number)
+    served.root.execute("DROP TABLE sales.moves")
+
+
 def test_a_value_is_inherited_until_it_is_set(served: Served) -> None:
     expected = dict.fromkeys(TARGETS, ("14400", "RANGE default"))
     for number, target in enumerate(TARGETS, 1):
