@@ -7,7 +7,8 @@ begins asks the sink first, which may be ahead of the record.
 
 The protection keeps all history after the last checkpoint, so that the next run can read it; it moves with
 checkpoints, but not with each of them, because sweeps read what protections change. It is made with the job,
-and ends with it.
+and ends with it. If the feed's options say so, it expires when the last checkpoint is too old: that ends the
+feed.
 
 A sink cannot be fenced. So the claim is confirmed before each commit of the sink, and what a run without a
 claim could write is told apart by its run number.
@@ -66,14 +67,10 @@ def start(
     id = services.jobs.fresh_id(txn)
     keyspace = services.sources.store.keyspace
     kept = replace(payload, sink=sealed(txn, keyspace, id, payload.sink))
+    targets = Targets(tuple(each.id for each in payload.tables))
     services.protections.protect(
-        *(
-            txn,
-            id,
-            _needed_since(payload.start),
-            Mode.AFTER,
-            Targets(tuple(each.id for each in payload.tables)),
-        )
+        *(txn, id, _needed_since(payload.start), Mode.AFTER, targets),
+        expires_after=payload.options.protect_seconds,
     )
     return services.jobs.create(
         txn, kind=KIND, id=id, payload=pack(kept), owner=owner, description=description, needs=(SQL,)

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TypeVar
 
 from tenure.base.errors import InvalidParameter, NotSupported
-from tenure.base.setting_kinds import parse_duration
+from tenure.base.setting_kinds import parse_duration, render_duration
 from tenure.base.timestamp import MAX_AT, ZERO_AT, Timestamp
 from tenure.kv.records import Record
 
@@ -55,6 +55,10 @@ INTERVAL_SECONDS_MIN = 0.05
 """Each resolved timestamp is a commit of the sink, and a checkpoint."""
 
 
+PROTECT_SECONDS_MIN = 60.0
+"""The protection moves every few seconds, and is looked at once a minute."""
+
+
 class FeedOptions(Record, frozen=True):
     envelope: Envelope = Envelope.WRAPPED
     updated: bool = False
@@ -70,6 +74,8 @@ class FeedOptions(Record, frozen=True):
     end_at: Timestamp = MAX_AT
     policy: SchemaPolicy = SchemaPolicy.BACKFILL
     events: SchemaEvents = SchemaEvents.DEFAULT
+    protect_seconds: float | None = None
+    """How old the last checkpoint may become before the feed ends; None: any age."""
 
 
 def read_options(values: Mapping[str, str | None], time_of: Callable[[str], Timestamp]) -> FeedOptions:
@@ -93,6 +99,7 @@ def read_options(values: Mapping[str, str | None], time_of: Callable[[str], Time
         end_at=time_of(_text(values, "end_time")) if "end_time" in values else MAX_AT,
         policy=_choice(values, "schema_change_policy", SchemaPolicy, SchemaPolicy.BACKFILL),
         events=_choice(values, "schema_change_events", SchemaEvents, SchemaEvents.DEFAULT),
+        protect_seconds=_seconds(values, "gc_protect_expires_after", PROTECT_SECONDS_MIN),
     )
     _check(options)
     return options
@@ -107,7 +114,8 @@ def _check(options: FeedOptions) -> None:
 
 _OPTIONS = frozenset(
     {
-        *("cursor", "diff", "end_time", "envelope", "format", "initial_scan", "initial_scan_only"),
+        *("cursor", "diff", "end_time", "envelope", "format", "gc_protect_expires_after"),
+        *("initial_scan", "initial_scan_only"),
         *("key_in_value", "min_checkpoint_frequency", "mvcc_timestamp", "no_initial_scan", "resolved"),
         *("schema_change_events", "schema_change_policy", "updated"),
     }
@@ -156,15 +164,17 @@ def _resolved_seconds(values: Mapping[str, str | None]) -> float | None:
     return _seconds(values, "resolved")
 
 
-def _seconds(values: Mapping[str, str | None], name: str) -> float | None:
+def _seconds(
+    values: Mapping[str, str | None], name: str, least: float = INTERVAL_SECONDS_MIN
+) -> float | None:
     if name not in values:
         return None
     try:
         seconds = parse_duration(_text(values, name))
     except ValueError as error:
         raise InvalidParameter(f'option "{name}" is a time such as 10s or 500ms') from error
-    if seconds < INTERVAL_SECONDS_MIN:
-        raise InvalidParameter(f'option "{name}" is at least {INTERVAL_SECONDS_MIN * 1000:.0f}ms')
+    if seconds < least:
+        raise InvalidParameter(f'option "{name}" is at least {render_duration(least)}')
     return seconds
 
 

@@ -14,7 +14,7 @@ and `job_owner` to the reconciler.
 """
 
 from tenure.base.errors import ProtectionNotFound, SnapshotTooOld
-from tenure.base.timestamp import Timestamp
+from tenure.base.timestamp import Timestamp, add_seconds
 from tenure.cluster.jobs.job_errors import JobError
 from tenure.cluster.jobs.job_states import GIVEN_UP
 from tenure.cluster.jobs.job_table import Jobs
@@ -46,12 +46,20 @@ class JobProtections:
         mode: Mode,
         targets: Targets,
         *,
+        expires_after: float | None = None,
         following: bytes | None = None,
     ) -> bytes:
-        """Protects for a job; raises as `ProtectionStore.protect` does."""
+        """Protects for a job; raises as `ProtectionStore.protect` does.
+
+        A job whose protected time is older than `expires_after` seconds is canceled with that reason, which
+        releases it: a job that is paused for ever does not keep history for ever.
+        """
         ids = self.ids(txn, job)
         owner = JOB, job_meta(job)
-        id = self._protections.protect(txn, at, mode, *owner, targets, following=following)
+        expires_at = None if expires_after is None else add_seconds(at, expires_after)
+        id = self._protections.protect(
+            *(txn, at, mode, *owner, targets), expires_at=expires_at, following=following
+        )
         self._lists.put(txn, JobProtectionList(job, (*ids, id)))
         return id
 

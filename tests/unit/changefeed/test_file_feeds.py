@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tenure.base.timestamp import parse, to_text
+from tenure.base.timestamp import add_seconds, parse, to_text
 from tenure.changefeed import job as feed_job
 from tenure.changefeed.job import FeedServices, changefeed_kind
 from tenure.changefeed.records import FeedPosition
@@ -215,6 +215,35 @@ def test_history_that_a_feed_has_still_to_read_is_kept(feeding: Feeding, directo
     values = [line["after"]["b"] for _, lines in feed.batches() for line in lines]
     assert values == list(range(5))
     feeding.done(f"CANCEL JOB {feed.job} AND WAIT")
+
+
+def test_a_feed_that_is_paused_too_long_is_canceled_with_the_reason(
+    feeding: Feeding, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feeding.done("CREATE TABLE t (a int PRIMARY KEY)")
+    feed = FileFeed(feeding, directory, ", gc_protect_expires_after = '1h'")
+    feed.wait_for(feeding.now())
+    feeding.done(f"PAUSE JOB {feed.job} AND WAIT")
+    node, clock = feeding.node, feeding.node.store.clock
+    node.reconciler.step()
+    ((state,),) = feeding.rows(f"SELECT state FROM system.jobs WHERE id = {feed.job}")
+    assert state == "paused"
+    now = clock.now
+    monkeypatch.setattr(clock, "now", lambda: add_seconds(now(), 3_601))
+    node.reconciler.step()
+    monkeypatch.undo()
+    ((*_, error, _),) = feeding.rows(f"SHOW JOB WHEN COMPLETE {feed.job}")
+    assert str(error).startswith("72000 its protection of") and str(error).endswith("has expired")
+    assert node.job_protections.ids(node.store.snapshot(), feed.job) == ()
+
+
+def test_the_expiry_of_history_is_not_too_short(feeding: Feeding, directory: Path) -> None:
+    feeding.done("CREATE TABLE t (a int PRIMARY KEY)")
+    answer = feeding.talk.say("CREATE CHANGEFEED FOR t INTO 'x' WITH gc_protect_expires_after = '5s'")
+    assert (answer.sqlstate, answer.message) == (
+        "22023",
+        'option "gc_protect_expires_after" is at least 1m',
+    )
 
 
 def test_a_feed_whose_creator_lost_the_right_fails_when_it_is_resumed(

@@ -395,6 +395,20 @@ def test_a_protection_of_everything_after_a_time_moves_forward_only(node: Protec
     assert node.meta().version == version
 
 
+def test_the_expiry_of_a_protection_moves_with_its_time(node: ProtectedStore) -> None:
+    at = node.create(TABLE)
+    later_at = node.create(OTHER_TABLE)
+    targets, expires_at = Targets((TABLE,)), add_seconds(at, 60)
+    id = node.transact(
+        lambda txn: node.protections.protect(txn, at, Mode.AFTER, *OWNER, targets, expires_at=expires_at)
+    )
+    node.transact(lambda txn: node.protections.move_forward(txn, id, later_at))
+    assert node.state().records[0].expires_at == add_seconds(later_at, 60)
+    assert node.meta().bytes == sum(
+        len(node.protections._records.encode(each)) for each in node.state().records
+    )
+
+
 def test_a_protection_of_one_time_does_not_move(node: ProtectedStore) -> None:
     at = node.create(TABLE)
     id = node.protect(at, Mode.AT, TABLE)

@@ -46,7 +46,7 @@ class Protection(Record, frozen=True):
     objects: tuple[int, ...] = ()
     spans: tuple[tuple[bytes, bytes], ...] = ()
     expires_at: Timestamp | None = None
-    """None: it ends only by its release."""
+    """When its owner is ended for it; None: never. It moves with the time of a `protect_after`."""
 
 
 def job_meta(job: int) -> bytes:

@@ -123,14 +123,19 @@ class ProtectionStore:
         self._meta.put(txn, self._counted(self._current_meta(txn), protection, -1))
 
     def move_forward(self, txn: Transaction, id: bytes, at: Timestamp) -> None:
-        """Protects from a later time on: less than before, so nothing has to be checked."""
+        """Protects from a later time on: less than before, so nothing has to be checked.
+
+        If it expires, it does so as long after its time as before.
+        """
         protection = self.read(txn, id)
         if protection.mode is not Mode.AFTER:
             raise WrongState("a protection of one time cannot be moved")
         if not protection.at <= at <= txn.read_at:
             raise InvalidParameter(f"a protection at {to_text(protection.at)} cannot move to {to_text(at)}")
         if at > protection.at:
-            self._exchange(txn, protection, replace(protection, at=at))
+            expires_at = protection.expires_at
+            later_at = None if expires_at is None else expires_at + (at - protection.at)
+            self._exchange(txn, protection, replace(protection, at=at, expires_at=later_at))
 
     def hand_over(self, txn: Transaction, id: bytes, meta_type: str, meta: bytes) -> None:
         """Gives a protection to another owner."""
