@@ -12,8 +12,8 @@ to see: such a protection needs a time above the cleaned marks, and cleaning hee
 
 Each step looks at the reads that are open: it protects what has become old, tables that an old read has used
 for the first time, and releases what is over. A lowered ttl counts from the next step on. At most a quarter
-of all protections may be of this kind. A read that could not be protected goes on without, and is refused
-once a threshold has passed it.
+of all protections may be of this kind, and of those no role gets more than are left for others. A read that
+could not be protected goes on without, and is refused once a threshold has passed it.
 
 The owner of these protections is the node's session: the reconciler releases those of a dead one.
 
@@ -77,6 +77,11 @@ class OpenRead(Protocol):
     @property
     def may_write(self) -> bool: ...
 
+    @property
+    def role(self) -> str:
+        """Who has logged in to read; empty: the node itself."""
+        ...
+
     def tables(self) -> Collection[Table]:
         """Those that it has used so far."""
         ...
@@ -90,6 +95,7 @@ class SnapshotRead:
     """A snapshot that tables are read from."""
 
     may_write = False
+    role = ""
 
     def __init__(self, snapshot: Snapshot, tables: Sequence[Table]) -> None:
         self._snapshot = snapshot
@@ -155,7 +161,7 @@ class LongReads:
             zones = all_zones(self._store.snapshot(), self._store.keyspace) if zones is None else zones
             due = self._due(read, at, now_at, zones, self._held.get(key, {}))
             if due:
-                self._protect(key, read, at, due)
+                self._protect(key, read, at, due, reads)
         return STEP_SECONDS
 
     def close(self) -> None:
@@ -180,13 +186,28 @@ class LongReads:
             seconds = min(seconds, self._settings()[CLEAN_AFTER])
         return sorted(tables) if age >= _due_seconds(seconds) else []
 
-    def _protect(self, key: object, read: OpenRead, at: Timestamp, tables: list[int]) -> None:
+    def _protect(
+        self,
+        key: object,
+        read: OpenRead,
+        at: Timestamp,
+        tables: list[int],
+        reads: Mapping[object, OpenRead],
+    ) -> None:
         mode = Mode.AFTER if read.may_write else Mode.AT
+        of_role = {
+            id
+            for other, held in self._held.items()
+            if read.role and reads[other].role == read.role
+            for id in held.values()
+        }
         try:
             wanted = tables if read.may_write else self._public_at(at, tables)
             if not wanted:
                 return
-            protection = self._store.transact(lambda txn: self._protected(txn, at, mode, wanted))
+            protection = self._store.transact(
+                lambda txn: self._protected(txn, at, mode, wanted, read.role, len(of_role))
+            )
         except (SnapshotTooOld, TooManyProtections) as error:
             if key not in self._refused:
                 self._refused.add(key)
@@ -204,10 +225,18 @@ class LongReads:
         found = {id: self._catalog.get(snapshot, id) for id in tables}
         return [id for id, each in found.items() if each is not None and each.state is DescriptorState.PUBLIC]
 
-    def _protected(self, txn: Transaction, at: Timestamp, mode: Mode, tables: list[int]) -> Protection:
+    def _protected(
+        self, txn: Transaction, at: Timestamp, mode: Mode, tables: list[int], role: str, of_role: int
+    ) -> Protection:
+        """`of_role` is how many protections the reads of this role have on this node."""
         used = sum(each.meta_type == OWNER for each in self._list.list_all(txn).records)
-        if used >= self._settings()[PROTECTED_RECORDS_MAX] // RECORDS_SHARE:
+        left = self._settings()[PROTECTED_RECORDS_MAX] // RECORDS_SHARE - used
+        if left <= 0:
             raise TooManyProtections(f"{used} long reads are protected already")
+        if of_role >= left:
+            raise TooManyProtections(
+                f'{of_role} long reads of role "{role}" are protected, and {left} are left for others'
+            )
         meta = self._session().to_bytes()
         id = self._protections.protect(txn, at, mode, OWNER, meta, Targets(tuple(tables)))
         if mode is Mode.AFTER:

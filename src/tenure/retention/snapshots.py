@@ -4,7 +4,8 @@
     DROP SNAPSHOT, or it expires ──► record and protection go in one transaction
 
 A name is used once in the cluster. The reconciler deletes a snapshot that has expired. Snapshots stay as long
-as users like, so they may take half of all protections at most: jobs and long reads need the others.
+as users like, so they may take half of all protections at most: jobs and long reads need the others. Of that
+half a role gets no more than it leaves to others, unless it is a superuser's.
 
 Invariant (snapshot): a snapshot that exists can be read, however old it is.
 
@@ -62,10 +63,16 @@ class NamedSnapshots:
         target: int,
         owner: str,
         expires_at: Timestamp | None = None,
+        *,
+        is_bounded: bool = True,
     ) -> None:
+        """`is_bounded`: the owner has to leave some to others."""
         if self._records.get(txn, name) is not None:
             raise DuplicateObject(f'snapshot "{name}" already exists')
-        self._check_limit(1 + sum(1 for _ in self._records.scan(txn)))
+        owners = [each.owner for each in self._records.scan(txn)]
+        self._check_limit(1 + len(owners))
+        if is_bounded:
+            self._check_share(owner, 1 + owners.count(owner), len(owners))
         id = self._protections.protect(
             txn, at, Mode.AT, OWNER, name.encode(), Targets((target,)), expires_at=expires_at
         )
@@ -78,6 +85,15 @@ class NamedSnapshots:
                 f"there would be {count} named snapshots, and {allowed} are allowed",
                 hint="SHOW SNAPSHOTS lists them; one in "
                 f'{RECORDS_SHARE} of "{PROTECTED_RECORDS_MAX.name}" is the limit.',
+            )
+
+    def _check_share(self, owner: str, count: int, taken: int) -> None:
+        left = self._settings()[PROTECTED_RECORDS_MAX] // RECORDS_SHARE - taken
+        if count > left:
+            raise TooManyProtections(
+                f'role "{owner}" has {count - 1} named snapshots, and {left} are left for all',
+                hint="SHOW SNAPSHOTS lists them; a role leaves as many to others as it has itself. "
+                f'"{PROTECTED_RECORDS_MAX.name}" can be raised.',
             )
 
     def find(self, txn: Transaction | Snapshot, name: str) -> NamedSnapshot:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 import pytest
 
 from tenure.base.errors import RetryError
+from tenure.base.settings import PROTECTED_RECORDS_MAX
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import Table
 from tenure.cluster.sessions.session_records import SessionId
@@ -18,8 +19,11 @@ T, LATER = 200, 201
 
 
 class Read:
-    def __init__(self, node: ProtectedStore, at: Timestamp, *tables: int, may_write: bool = False) -> None:
+    def __init__(
+        self, node: ProtectedStore, at: Timestamp, *tables: int, may_write: bool = False, role: str = "ann"
+    ) -> None:
         self._node = node
+        self.role = role
         self._tables = tables
         self.at: Timestamp | None = at
         self.may_write = may_write
@@ -93,6 +97,23 @@ def test_a_conflict_of_one_read_s_protection_does_not_keep_others_from_theirs(
     assert node.targets() == [(Mode.AFTER, (T,))]
     node.reads.step()
     assert node.targets() == [(Mode.AFTER, (T,))] * 2
+
+
+@pytest.mark.invariant("long-read")
+def test_no_role_takes_the_protections_of_all_long_reads(
+    node: Reading, caplog: pytest.LogCaptureFixture
+) -> None:
+    node.settings = node.settings.with_value(PROTECTED_RECORDS_MAX, 16)
+    for number in range(6):
+        node.open[number] = Read(node, node.now(), T, role="eve")
+    node.env.advance(9)
+    node.reads.step()
+    assert len(node.targets()) == 2
+    assert '2 long reads of role "eve" are protected, and 2 are left for others' in caplog.text
+    node.open |= {role: Read(node, node.now(), T, role=role) for role in ("ann", "")}
+    node.env.advance(9)
+    node.reads.step()
+    assert len(node.targets()) == 4
 
 
 def test_a_read_whose_history_is_gone_is_told_once_and_goes_on(

@@ -122,6 +122,7 @@ class CatalogUse:
         "on_commit",
         "pins",
         "reads_only",
+        "role",
         "started_at",
         "state",
         "statement",
@@ -157,6 +158,8 @@ class CatalogUse:
         """The temporary objects of its SQL session; its own changes of them are in its draft."""
         self.reads_only = False
         """Whether it is sure to write nothing."""
+        self.role = ""
+        """Who has logged in to use it; empty: the node itself."""
 
     # ── looking up ─────────────────────────────────────────────────────────────────────────────
 

@@ -23,7 +23,11 @@ from tenure.kv.snapshot import Snapshot
 
 
 class HistoricalUse:
-    def __init__(self, catalog: Catalog, leased: CatalogView | None, snapshot: Snapshot) -> None:
+    def __init__(
+        self, catalog: Catalog, leased: CatalogView | None, snapshot: Snapshot, role: str = ""
+    ) -> None:
+        """`role` is who has logged in to read."""
+        self.role = role
         self._catalog = catalog
         self._leased = leased
         self._found: dict[int, AnyDescriptor] = {}

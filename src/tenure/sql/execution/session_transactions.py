@@ -43,7 +43,13 @@ class SessionTransactions:
         """The block for the next statement; it reads nothing yet."""
         session = self._session
         state, temporary = session.variables.state, session.temporary
-        block = Block(session.services, is_explicit=is_explicit, variables=state, temporary=temporary)
+        block = Block(
+            session.services,
+            is_explicit=is_explicit,
+            variables=state,
+            temporary=temporary,
+            role=session.session_user,
+        )
         block.fence, block.charge = session.locks.fence, session.memory.hold_writes
         block.is_read_only = transaction_modes.reads_only(session)
         block.is_single = not (is_explicit or is_of_several)

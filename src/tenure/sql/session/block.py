@@ -90,6 +90,7 @@ class Block:
         "past",
         "pause",
         "proves_late",
+        "role",
         "savepoints",
         "variables",
     )
@@ -101,8 +102,12 @@ class Block:
         is_explicit: bool = False,
         variables: VariableState = NOTHING_SET,
         temporary: TemporaryTables | None = None,
+        role: str = "",
     ) -> None:
-        """`temporary`: the session's temporary tables, which its transactions use and change."""
+        """`temporary`: the session's temporary tables, which its transactions use and change; `role`: who has
+        logged in.
+        """
+        self.role = role
         self._services = services
         self._temporary = temporary
         self._use: CatalogUse | None = None
@@ -161,6 +166,7 @@ class Block:
         """The node may have another session than when its SQL session got what it holds."""
         use.on_commit = self.fence
         use.reads_only = self.is_read_only
+        use.role = self.role
         use.txn.buffer.account_to(self.charge)
         try:
             if self._temporary is not None:
@@ -220,7 +226,7 @@ class Block:
         snapshot = self._services.store.snapshot(at)
         for each in protected:
             snapshot.allow(each)
-        self.past = HistoricalUse(self._services.catalog, self._services.leases.newest, snapshot)
+        self.past = HistoricalUse(self._services.catalog, self._services.leases.newest, snapshot, self.role)
         self._services.open_reads.add(self.past)
         self.on_end.append(partial(self._services.open_reads.remove, self.past))
         self.as_of = at

@@ -30,6 +30,7 @@ class TransactionRead:
     def __init__(self, use: CatalogUse) -> None:
         self._use = use
         self.may_write = not use.reads_only
+        self.role = use.role
 
     @property
     def at(self) -> Timestamp | None:
@@ -48,6 +49,7 @@ class PastRead:
     def __init__(self, past: HistoricalUse) -> None:
         self._past = past
         self.at: Timestamp | None = past.snapshot.at
+        self.role = past.role
 
     def tables(self) -> list[Table]:
         return _tables(self._past.used())

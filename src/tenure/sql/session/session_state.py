@@ -231,7 +231,7 @@ class SessionState:
 
     def new_block(self, variables: VariableState = NOTHING_SET) -> Block:
         """A block beside the session's own, for what is planned or read apart; the caller closes it."""
-        return Block(self.services, variables=variables, temporary=self.temporary)
+        return Block(self.services, variables=variables, temporary=self.temporary, role=self.session_user)
 
     def rights(self, block: Block | None = None) -> Rights:
         """What the current user may do now; with a block, also by what its transaction has granted."""

@@ -60,8 +60,11 @@ class CreateSnapshot(Control):
         store = self.node.store
         at = store.snapshot().at
         expires_at = None if self.expires_after is None else add_seconds(at, self.expires_after)
+        is_bounded = not session.rights().is_superuser
         store.transact(
-            lambda txn: self.node.snapshots.create(txn, self.name, at, target.id, session.user, expires_at)
+            lambda txn: self.node.snapshots.create(
+                *(txn, self.name, at, target.id, session.user, expires_at), is_bounded=is_bounded
+            )
         )
         return Answer((), "CREATE SNAPSHOT")
 
