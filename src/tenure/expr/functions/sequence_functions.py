@@ -4,7 +4,8 @@ A sequence is named by its descriptor's id, a constant of type int8, so that a s
 the same sequence after a rename. The binder makes these calls of PostgreSQL's, whose
 argument is a name; `expressions.sequences` finds the sequences that a tree calls.
 
-Walk: `expr.function_table` lists these; the Context's sequences give the values.
+Walk: `expr.function_table` lists these; the Context's sequences give the values. `sql.tables` shows calls by
+`with_written_name`.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,6 +15,15 @@ from tenure.expr.functions.function import Context, Function, SequenceValues, Vo
 from tenure.expr.types.datatype import Datum
 
 NEXT, CURRENT, SET, LAST = "tenure_nextval", "tenure_currval", "tenure_setval", "tenure_lastval"
+WRITTEN = {NEXT: "nextval", CURRENT: "currval", SET: "setval"}
+"""As users call them."""
+
+
+def with_written_name(text: str, id: int, name: str) -> str:
+    """The text of an expression with calls for a sequence as users write them: `name` is a literal."""
+    for function, word in WRITTEN.items():
+        text = text.replace(f"{function}('{id}'::bigint", f"{word}({name}::regclass")
+    return text
 
 
 def functions() -> Iterator[Function]:

@@ -20,6 +20,10 @@ from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.bind.set_calls import set_columns, set_name
 from tenure.sql.text.parse import Tree, items, kind, names
 
+INTERNAL_PREFIX = "tenure_"
+"""What the binder makes of other functions begins so, once the rights that those need are noted. Users cannot
+call it: tenure_nextval(id) would draw values of any sequence."""
+
 
 def call(tree: Tree, level: QueryLevel) -> Typed:
     path = names(tree.funcname)
@@ -67,7 +71,7 @@ def plain(path: list[str], arguments: Sequence[Typed], level: QueryLevel) -> Typ
     if own is not None:
         return own
     *schema, name = path
-    if schema not in ([], ["pg_catalog"]):
+    if schema not in ([], ["pg_catalog"]) or name.startswith(INTERNAL_PREFIX):
         types = ", ".join(each.type.sql_name for each in arguments)
         raise UndefinedFunction(f"function {'.'.join(path)}({types}) does not exist")
     try:

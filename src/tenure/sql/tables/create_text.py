@@ -34,7 +34,7 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.definitions import Sequence as Sequence_
 from tenure.catalog.name_resolution import PG_TEMP
-from tenure.expr.functions.sequence_functions import NEXT
+from tenure.expr.functions.sequence_functions import with_written_name
 from tenure.expr.tree.expressions import Cast, decode
 from tenure.expr.tree.sql_text import render
 from tenure.expr.types.casts import ASSIGNMENT
@@ -114,7 +114,7 @@ def expression_text(table: Table, expression: Expression, descriptors: Objects) 
         sequence = descriptors.by_id.get(id)
         if isinstance(sequence, Sequence_):
             name = literal(descriptors.qualified(sequence))
-            text = text.replace(f"{NEXT}('{id}'::bigint)", f"nextval({name}::regclass)")
+            text = with_written_name(text, id, name)
     return text
 
 

@@ -28,7 +28,7 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.definitions import Sequence as Sequence_
 from tenure.catalog.name_resolution import PG_TEMP
-from tenure.expr.functions.sequence_functions import NEXT
+from tenure.expr.functions.sequence_functions import with_written_name
 from tenure.expr.tree.expressions import Cast, decode
 from tenure.expr.tree.postgres_text import postgres_text
 from tenure.expr.types.casts import ASSIGNMENT
@@ -127,8 +127,7 @@ class Definitions:
         for id in expression.sequences:
             sequence = self._catalog.objects.by_id.get(id)
             if isinstance(sequence, Sequence_):
-                call = f"nextval({literal(self.shown(sequence))}::regclass)"
-                text = text.replace(f"{NEXT}('{id}'::bigint)", call)
+                text = with_written_name(text, id, literal(self.shown(sequence)))
         return text
 
     def _enum(self, id: int) -> EnumType:
