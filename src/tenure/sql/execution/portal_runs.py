@@ -74,6 +74,9 @@ class PortalRuns:
     def control(
         self, execution: Execution, statement: Control, portal: Portal, limit: int
     ) -> "Answer | Pending":
+        plan = portal.prepared.plan
+        assert plan is not None, "a statement that runs was planned"
+        plan.needs.require(execution.session, execution.block)
         answer = statement.control(execution)
         if portal.columns is None or not isinstance(answer, Answer):
             portal.is_done = True

@@ -134,6 +134,8 @@ class StatementNeeds:
 
     def require(self, session: ActingSession, block: Block | None) -> None:
         """Raises InsufficientPrivilege (42501) if the session's role lacks something now."""
+        if not self._needs:
+            return
         newest, role, proof = session.services.leases.newest, session.user, self._proof
         use = None if block is None else block.begun
         has_draft = use is not None and bool(use.draft)
