@@ -131,6 +131,25 @@ def test_a_right_lost_between_pause_and_resume_fails_the_job(
 DETACHED = EXPORTS.replace(" FROM", " WITH detached FROM")
 
 
+def test_imports_draw_from_sequences_by_the_creators_rights(importing: Importing, user: Talk) -> None:
+    t, name = importing, f"u_{importing.name}"
+    t.done("CREATE TABLE counted (id serial, a text)")
+    t.done(f"GRANT INSERT, IMPORT ON counted TO {name}")
+    t.file("names.csv", "new\n")
+    statement = "IMPORT INTO counted (a) CSV DATA ('{0}/names.csv') WITH detached"
+    assert tried(t, user, statement).sqlstate == "42501"
+    t.done(f"GRANT USAGE ON counted_id_seq TO {name}")
+    with held(t.node) as gate:
+        ((id,),) = tried(t, user, statement).rows
+        gate.wait()
+        t.done(f"PAUSE JOB {id} AND WAIT")
+    t.done(f"REVOKE USAGE ON counted_id_seq FROM {name}")
+    t.done(f"RESUME JOB {id}")
+    t.done(f"SHOW JOBS WHEN COMPLETE {id}")
+    ((status,),) = t.done(f"SELECT status FROM tenure_internal.jobs WHERE job_id = {id}").rows
+    assert status == "failed"
+
+
 def test_a_job_goes_on_after_its_creator_was_renamed(importing: Importing, user: Talk) -> None:
     t, name = importing, f"u_{importing.name}"
     with held(t.node) as gate:

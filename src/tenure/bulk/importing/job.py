@@ -32,12 +32,14 @@ from tenure.bulk.lakes import Lake
 from tenure.bulk.phases import Phases
 from tenure.catalog.accounts.predefined_roles import READ_FILES, WRITE_FILES
 from tenure.catalog.accounts.privileges import IMPORT, INSERT
-from tenure.catalog.accounts.rights import require_files
+from tenure.catalog.accounts.rights import Rights, require_files
 from tenure.catalog.accounts.sealing import sealed, unsealed
 from tenure.catalog.changes.publisher import Publisher
+from tenure.catalog.descriptors.definitions import Table, View, visible
 from tenure.cluster.jobs.attempts import BLOCKED_ATTEMPTS_MAX
 from tenure.cluster.jobs.job_table import Job
 from tenure.cluster.jobs.runs import JobKind, Run
+from tenure.expr.tree.sequence_needs import default_needs
 from tenure.kv.records import pack, unpack
 from tenure.kv.transaction import Transaction
 from tenure.pipeline.tasks import SPARK
@@ -115,6 +117,18 @@ def _check_creator(lake: Lake, run: Run) -> None:
         if (table := relation(lake, each.table)) is not None:
             rights.require(table, IMPORT)
             rights.require_on_columns(table, INSERT, each.columns)
+            _check_defaults(lake, rights, table, each.columns)
+
+
+def _check_defaults(lake: Lake, rights: Rights, table: Table | View, columns: Sequence[int]) -> None:
+    """The sequences that give the columns that are not in the files their values."""
+    if not isinstance(table, Table):
+        return
+    left = [each for each in visible(table.columns) if each.id not in columns]
+    for id, privilege in default_needs(left):
+        sequence = lake.catalog.get(lake.store.snapshot(), id)
+        if sequence is not None:
+            rights.require(sequence, privilege)
 
 
 def _targets(

@@ -11,7 +11,7 @@ Walk: `sql.execution.planner` makes one per statement; the binder asks it; the p
 looked at.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tenure.base.errors import (
@@ -23,7 +23,7 @@ from tenure.base.errors import (
     UndefinedObject,
     UndefinedTable,
 )
-from tenure.catalog.accounts.privileges import SELECT, UPDATE, USAGE
+from tenure.catalog.accounts.privileges import SELECT, USAGE
 from tenure.catalog.changes.offline_tables import refuse_offline, refuse_unwritable
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
@@ -46,7 +46,8 @@ from tenure.catalog.descriptors.role_records import WHOLE_OBJECT
 from tenure.catalog.name_resolution import InStore, find, schemas_of
 from tenure.expr.functions.callback_functions import LIVENESS
 from tenure.expr.tree.build import Typed, call
-from tenure.expr.tree.expressions import Call, Const, sequences
+from tenure.expr.tree.expressions import sequences
+from tenure.expr.tree.sequence_needs import sequence_needs
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.relations import NamedColumns, Relation, ViewQuery, missing_type
@@ -291,27 +292,18 @@ class SessionNames:
         if list(name[:-1]) in ([], ["pg_catalog"]):
             of_sequences = sequence_names.bind(self, name[-1], arguments, sequence_ids)
             if of_sequences is not None:
-                self._need_sequence(name[-1], of_sequences, view)
+                self.require_sequences(sequence_needs(of_sequences.node), view=view)
                 return of_sequences
         if name[-1] in SESSION_FUNCTIONS and not arguments:
             return call(name[-1])
         return None
 
-    def _need_sequence(self, name: str, call: Typed, view: int) -> None:
-        argument = call.node.arguments[0] if isinstance(call.node, Call) and call.node.arguments else None
-        if (
-            name not in OF_FUNCTIONS
-            or not isinstance(argument, Const)
-            or not isinstance(argument.packed, int)
-        ):
-            return
-        sequence = self.descriptor(argument.packed)
-        if sequence is None or not self.is_temporary(sequence):
-            self.needs.add(argument.packed, OF_FUNCTIONS[name], view=view)
-
-
-OF_FUNCTIONS = {"nextval": USAGE | UPDATE, "currval": USAGE | SELECT, "setval": UPDATE}
-"""The privileges on a sequence of which one is enough."""
+    def require_sequences(self, needs: Iterable[tuple[int, int]], *, view: int = 0) -> None:
+        """Sequences that are called, each with a privilege."""
+        for id, privilege in needs:
+            sequence = self.descriptor(id)
+            if sequence is None or not self.is_temporary(sequence):
+                self.needs.add(id, privilege, view=view)
 
 
 def _is_online(catalog: InStore, id: int) -> bool:

@@ -14,6 +14,7 @@ from tenure.catalog.descriptors.definitions import Table
 from tenure.expr.tree import build
 from tenure.expr.tree.build import Typed
 from tenure.expr.tree.expressions import Node
+from tenure.expr.tree.sequence_needs import default_needs
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.locations import location_of
 from tenure.sql.bind.scope import QueryLevel
@@ -38,6 +39,7 @@ def assignments(
         planner.names.require(table.id, UPDATE, column.id)
         if typed is None:
             defaults.append(column)
+            planner.names.require_sequences(default_needs([column]))
             continue
         if column.generated is not None or column.identity == "always":
             raise GeneratedAlways(f'column "{column.name}" can only be updated to DEFAULT')

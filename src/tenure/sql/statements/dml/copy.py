@@ -33,6 +33,7 @@ from tenure.base.memory import Holding
 from tenure.catalog.accounts.privileges import INSERT
 from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import Table, visible
+from tenure.expr.tree.sequence_needs import default_needs
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.type_names import type_of
 from tenure.sql.execution.execution import Execution
@@ -336,6 +337,8 @@ def _plan_from(codecs: Codecs, finish: FinishTransaction, planner: Planner, tree
     targets = _columns(table, tree)
     for each in targets:
         planner.names.require(table.id, INSERT, each.id)
+    left = [each for each in visible(table.columns) if each not in targets]
+    planner.names.require_sequences(default_needs(left))
     format, how = _format(tree, [each.name for each in targets])
     types = tuple(type_of(each.type, planner.names.enum) for each in targets)
     return CopyFrom(table, targets, types, format, how, codecs, finish)

@@ -32,6 +32,7 @@ from tenure.expr.tree.closures import Evaluate
 from tenure.expr.tree.compiled import check, compile
 from tenure.expr.tree.expressions import ColumnRef, Node
 from tenure.expr.tree.folding import is_lazy
+from tenure.expr.tree.sequence_needs import default_needs
 from tenure.expr.types.datatype import Type
 from tenure.expr.types.type_names import type_of
 from tenure.sql.access import planner as access
@@ -97,6 +98,8 @@ def plan_insert(planner: Planner, tree: Tree, *, reading: "Planner | None" = Non
     _check_insertable(tree, targets, source)
     for each in targets:
         planner.names.require(table.id, INSERT, each.id)
+    left = [each for each in visible(table.columns) if each not in targets]
+    planner.names.require_sequences(default_needs(left))
     if isinstance(source_rows, InsertedValues) and len(source_rows.rows) == 1:
         source_rows, targets = _in_order(table, source_rows, targets)
     runner = (
@@ -209,6 +212,8 @@ def _values_rows(
             typed = [
                 None if parse.kind(value) == "SetToDefault" else level.expression(value) for value in row
             ]
+        by_default = [column for column, each in zip(targets, typed, strict=False) if each is None]
+        planner.names.require_sequences(default_needs(by_default))
         try:
             bound.append(
                 [

@@ -36,6 +36,7 @@ from tenure.catalog.accounts.rights import require_files
 from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import Table, TypeRef, visible
 from tenure.cluster.jobs.job_waits import failure_of, outcome_of
+from tenure.expr.tree.sequence_needs import default_needs
 from tenure.expr.types.type_names import type_of
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner, WordsPlanner
@@ -161,6 +162,8 @@ def plan_import(bulk: BulkServices, planner: Planner, reader: TokenReader) -> Im
     planner.names.require(table.id, IMPORT)
     for each in columns:
         planner.names.require(table.id, INSERT, each.id)
+    left = [each for each in visible(table.columns) if each not in columns]
+    planner.names.require_sequences(default_needs(left))
     format = reader.name()
     if format not in FORMATS:
         raise SyntaxFault(f'"{format}" is not a format of files', hint="There are CSV, NDJSON and PARQUET.")

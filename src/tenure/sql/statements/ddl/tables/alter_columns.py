@@ -28,6 +28,7 @@ from tenure.catalog.descriptors.definitions import Expression, OwnedBy, Schema, 
 from tenure.expr.functions.function import Volatility
 from tenure.expr.tree.compiled import compile, volatility
 from tenure.expr.tree.expressions import decode
+from tenure.expr.tree.sequence_needs import sequence_needs
 from tenure.sql.statements.ddl.definition import Definer
 from tenure.sql.statements.ddl.dropping import tell_cascade
 from tenure.sql.statements.ddl.sequences import alter_options
@@ -54,6 +55,8 @@ def add(definer: Definer, table: Table, action: Tree) -> None:
         return
     require_free_column(table, name)
     column = column_of(definer, table.name, tree)
+    if column.default is not None:
+        _require_sequences(definer, column.default)
     schema = _schema_of(definer, table)
     sequence = None
     if column.sequence is not None:
@@ -66,6 +69,14 @@ def add(definer: Definer, table: Table, action: Tree) -> None:
         set_owned_by(definer.draft, definer.use, sequence, owner)
     for constraint in column.constraints:
         add_constraint(definer, schema, table.id, constraint, (column.name,))
+
+
+def _require_sequences(definer: Definer, default: Expression) -> None:
+    """The rights to what the default of the rows that are there calls."""
+    for id, privilege in sequence_needs(decode(default.tree)):
+        sequence = definer.now(id)
+        if sequence is not None and not definer.names.is_temporary(sequence):
+            definer.rights.require(sequence, privilege)
 
 
 def _schema_of(definer: Definer, table: Table) -> Schema:
