@@ -65,9 +65,9 @@ def drop_database(definer: Definer, tree: Tree, *, is_cascade: bool | None = Non
         definer.notice(f'database "{tree.dbname}" does not exist, skipping')
         return None
     database = found or database_named(definer, tree.dbname)
+    definer.require_dropper(database)
     if database.id == definer.session.database:
         raise ObjectInUse("cannot drop the currently open database")
-    definer.require_dropper(database)
     require_users_own(database)
     entries = definer.node.catalog.schema_map(definer.use.txn, database.id)
     schemas = [each.id for each in entries]

@@ -72,7 +72,12 @@ from tenure.sql.names.column_types import require_types
 from tenure.sql.names.session_names import SessionNames
 from tenure.sql.plans.plan import OutputColumn
 from tenure.sql.session.answers import ResultColumn
-from tenure.sql.statements.ddl.definition_rights import check_changes, require_dropper
+from tenure.sql.statements.ddl.definition_rights import (
+    check_changes,
+    require_create,
+    require_dropper,
+    require_owner,
+)
 from tenure.sql.statements.ddl.definition_services import DefinitionServices
 from tenure.sql.text.parse import Tree, option
 from tenure.sql.text.quoting import quoted
@@ -189,6 +194,12 @@ class Definer:
 
     def require_dropper(self, descriptor: AnyDescriptor) -> None:
         require_dropper(self.use, self.rights, descriptor)
+
+    def require_owner(self, descriptor: AnyDescriptor) -> None:
+        require_owner(self.use, self.rights, descriptor)
+
+    def require_create(self, schema: Schema) -> None:
+        require_create(self.use, self.rights, schema)
 
     def role_graph(self) -> RoleGraph:
         """The roles as the transaction reads them: a concurrent change of them makes it retry."""

@@ -7,6 +7,7 @@
     an emptied table      TRUNCATE
     another owner         a role that the user may act as, and that may create there
     another schema        CREATE on that; another name of a schema: CREATE on its database
+    another database      the attribute CREATEDB, for its name and its owner
     a temporary object    nothing; but for a view, a column's type and another owner as above
 
 What a statement changes of an object because others use it now, or do not any more, asks for nothing: a view
@@ -14,8 +15,12 @@ on a table, a new schema in its database. What lies in a database that becomes a
 statement has asked for the database. DROP asks for the objects that it names (`require_dropper`), not for
 those that CASCADE takes along.
 
-Walk: `statements.ddl.definition` calls `check_changes` after each statement, `statements.ddl.dropping` and
-`statements.ddl.databases` call `require_dropper`.
+Statements that alter an object ask for it before they begin (`require_owner`): what they do may have effects
+at once, as RESTART has, or none. Those that take a name in a schema, also for an index, ask for CREATE on it
+(`require_create`).
+
+Walk: `statements.ddl.definition` calls `check_changes` after each statement, and hands the others to the
+statements.
 """
 
 from collections.abc import Callable, Iterable
@@ -86,6 +91,17 @@ def require_dropper(use: CatalogUse, rights: Rights, descriptor: AnyDescriptor) 
         rights.require_owner(descriptor)
 
 
+def require_owner(use: CatalogUse, rights: Rights, descriptor: AnyDescriptor) -> None:
+    """Raises InsufficientPrivilege (42501) for all but the owner; what is temporary is the session's."""
+    if not _is_temporary(use, descriptor):
+        rights.require_owner(descriptor)
+
+
+def require_create(use: CatalogUse, rights: Rights, schema: Schema) -> None:
+    if use.temporary is None or schema.id != use.temporary.schema.id:
+        rights.require(schema, CREATE)
+
+
 def _is_temporary(use: CatalogUse, descriptor: AnyDescriptor) -> bool:
     """Whether it is the session's own, so that nobody has to be asked."""
     return use.temporary is not None and place_of(descriptor).schema == use.temporary.schema.id
@@ -103,11 +119,9 @@ def _committed(use: CatalogUse, id: int) -> AnyDescriptor | None:
 
 
 def _check_new(use: CatalogUse, rights: Rights, descriptor: AnyDescriptor) -> None:
-    role = rights.graph.role(rights.role)
     match descriptor:
         case Database():
-            if role is None or not role.can_create_databases:
-                raise InsufficientPrivilege("permission denied to create database")
+            _require_creator_of_databases(rights, "create database")
         case Schema():
             _require_create(use, rights, descriptor.database)
         case _:
@@ -125,12 +139,31 @@ def _check_changed(use: CatalogUse, rights: Rights, former: AnyDescriptor, descr
     _check_types(use, rights, _typed_columns(descriptor) - _typed_columns(former))
     if former.owner != descriptor.owner:
         _require_role(rights, descriptor.owner)
-        if isinstance(descriptor, Contained):
+    _check_place(use, rights, former, descriptor)
+
+
+def _check_place(use: CatalogUse, rights: Rights, former: AnyDescriptor, descriptor: AnyDescriptor) -> None:
+    """What another name, owner or schema needs where the object lies."""
+    has_other_owner, has_other_name = former.owner != descriptor.owner, former.name != descriptor.name
+    match descriptor:
+        case Database():
+            if has_other_name:
+                _require_creator_of_databases(rights, "rename database")
+            if has_other_owner:
+                _require_creator_of_databases(rights, "change owner of database")
+        case Schema():
+            if has_other_name or has_other_owner:
+                _require_create(use, rights, descriptor.database)
+        case _ if has_other_owner:
             _require_create(use, rights.of(descriptor.owner), descriptor.schema)
-    if isinstance(descriptor, Schema) and former.name != descriptor.name:
-        _require_create(use, rights, descriptor.database)
     if isinstance(descriptor, Contained) and place_of(former).schema != descriptor.schema:
         _require_create(use, rights, descriptor.schema)
+
+
+def _require_creator_of_databases(rights: Rights, what: str) -> None:
+    role = rights.graph.role(rights.role)
+    if role is None or not role.can_create_databases:
+        raise InsufficientPrivilege(f"permission denied to {what}")
 
 
 def _require_create(use: CatalogUse, rights: Rights, parent: int) -> None:

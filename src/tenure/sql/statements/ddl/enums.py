@@ -32,6 +32,7 @@ def create_type(definer: Definer, tree: Tree) -> str | None:
 
 def alter_type(definer: Definer, tree: Tree) -> str | None:
     enum = definer.enum(names(tree.type_name))
+    definer.require_owner(enum)
     labels = [each.label for each in enum.members]
     _check(tree.new_val)
     if tree.old_val:

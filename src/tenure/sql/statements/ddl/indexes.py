@@ -24,6 +24,8 @@ def create_index(definer: Definer, tree: Tree) -> str | None:
     table = definer.table(path_of(tree.relation))
     schema = definer.use.descriptor(table.schema)
     assert isinstance(schema, Schema), "a table is in a schema"
+    definer.require_owner(table)
+    definer.require_create(schema)
     if tree.if_not_exists and (
         definer.is_taken(schema, tree.idxname) or holders(definer, schema, tree.idxname)
     ):

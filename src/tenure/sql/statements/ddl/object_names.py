@@ -22,7 +22,7 @@ from tenure.catalog.changes.index_changes import RenameIndex
 from tenure.catalog.changes.table_changes import alter
 from tenure.catalog.changes.table_parts import constraint_named, find_column, staying
 from tenure.catalog.changes.view_changes import rename_view_column
-from tenure.catalog.descriptors.definitions import Contained, Index, Schema, Table, View
+from tenure.catalog.descriptors.definitions import AnyDescriptor, Contained, Index, Schema, Table, View
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.name_resolution import PG_TEMP
 from tenure.sql.statements.ddl.databases import database_named, require_users_own
@@ -92,7 +92,8 @@ def _rename_relation(definer: Definer, tree: Tree) -> None:
     relation = definer.relation(path, tree.relation.location + 1)
     if wanted is not None and not isinstance(relation, wanted):
         raise WrongObjectType(f'"{path[-1]}" is not {spoken}')
-    require_free(definer, _schema_of(definer, relation), tree.newname)
+    definer.require_owner(relation)
+    _take_name(definer, _schema_of(definer, relation), tree.newname)
     object_changes.rename_object(definer.draft, definer.use, relation.id, tree.newname)
 
 
@@ -107,12 +108,19 @@ def _rename_index(definer: Definer, tree: Tree) -> None:
         _rename_relation(definer, tree)  # as in PostgreSQL, it renames tables, too
         return
     table, found = index(definer, path_of(tree.relation))
-    require_free(definer, _schema_of(definer, table), tree.newname)
+    definer.require_owner(table)
+    _take_name(definer, _schema_of(definer, table), tree.newname)
     alter(definer.draft, definer.use, table.id, RenameIndex(found.name, tree.newname))
+
+
+def _take_name(definer: Definer, schema: Schema, name: str) -> None:
+    definer.require_create(schema)
+    require_free(definer, schema, name)
 
 
 def _rename_column(definer: Definer, tree: Tree) -> None:
     relation = definer.relation(path_of(tree.relation), tree.relation.location + 1)
+    definer.require_owner(relation)
     match relation:
         case Table():
             if find_column(relation, tree.subname) is None:
@@ -128,6 +136,7 @@ def _rename_column(definer: Definer, tree: Tree) -> None:
 
 def _rename_constraint(definer: Definer, tree: Tree) -> None:
     table = definer.table(path_of(tree.relation), tree.relation.location + 1)
+    definer.require_owner(table)
     constraint = constraint_named(table, tree.subname)
     if constraint is None:
         raise UndefinedObject(f'constraint "{tree.subname}" for table "{table.name}" does not exist')
@@ -138,6 +147,7 @@ def _rename_constraint(definer: Definer, tree: Tree) -> None:
 
 def _rename_database(definer: Definer, tree: Tree) -> None:
     database = database_named(definer, tree.subname)
+    definer.require_owner(database)
     if database.id == definer.session.database:
         raise NotSupported("current database cannot be renamed")
     require_users_own(database)
@@ -146,6 +156,7 @@ def _rename_database(definer: Definer, tree: Tree) -> None:
 
 def _rename_schema(definer: Definer, tree: Tree) -> None:
     schema = schema_named(definer, tree.subname)
+    definer.require_owner(schema)
     require_users_own(database_of(definer.draft, definer.use, schema.database))
     require_allowed(tree.newname)
     object_changes.rename_object(definer.draft, definer.use, schema.id, tree.newname)
@@ -153,6 +164,7 @@ def _rename_schema(definer: Definer, tree: Tree) -> None:
 
 def _rename_type(definer: Definer, tree: Tree) -> None:
     enum = definer.enum(names(child(tree, "object").items))
+    definer.require_owner(enum)
     if definer.is_taken(_schema_of(definer, enum), tree.newname):
         raise DuplicateObject(f'type "{tree.newname}" already exists')
     object_changes.rename_object(definer.draft, definer.use, enum.id, tree.newname)
@@ -192,6 +204,7 @@ def set_schema(definer: Definer, tree: Tree) -> str | None:
         raise NotSupported(f"ALTER {_word(what)} ... SET SCHEMA is not supported")
     if tree.newschema == PG_TEMP or found.schema == definer.session.temporary.schema_id:
         raise NotSupported("cannot move objects into or out of temporary schemas")
+    definer.require_owner(found)
     schema = schema_named(definer, tree.newschema)
     if schema.id == found.schema:
         return None
@@ -216,15 +229,17 @@ def require_free_there(definer: Definer, schema: Schema, found: Contained, name:
 def set_owner(definer: Definer, tree: Tree) -> str | None:
     owner = definer.role(tree.newowner)
     target = child(tree, "object")
+    found: AnyDescriptor
     match option(tree, "object_type"):
         case "OBJECT_DATABASE":
-            id = database_named(definer, target.sval).id
+            found = database_named(definer, target.sval)
         case "OBJECT_SCHEMA":
-            id = schema_named(definer, target.sval).id
+            found = schema_named(definer, target.sval)
         case "OBJECT_TYPE":
-            path = names(target.names if kind(target) == "TypeName" else target.items)
-            id = definer.enum(path).id
+            found = definer.enum(names(target.names if kind(target) == "TypeName" else target.items))
         case other:
             raise NotSupported(f"ALTER {_word(other)} ... OWNER TO is not supported")
-    object_changes.set_owner(definer.draft, definer.use, id, owner)
+    if found.owner != owner:  # as in PostgreSQL, anybody may say what is so already
+        definer.require_owner(found)
+        object_changes.set_owner(definer.draft, definer.use, found.id, owner)
     return None

@@ -18,6 +18,7 @@ from tenure.base.errors import (
     SyntaxFault,
     UndefinedSchema,
 )
+from tenure.catalog.accounts.privileges import CREATE
 from tenure.catalog.changes.object_changes import create_schema as create
 from tenure.catalog.descriptors.definitions import DescriptorState, Schema
 from tenure.sql.statements.ddl.databases import database_named
@@ -44,6 +45,9 @@ def create_schema(definer: Definer, tree: Tree, *, database: str = "") -> str | 
     name = tree.schemaname or owner
     require_allowed(name)
     parent = definer.names.path.database if not database else database_named(definer, database).id
+    holder = definer.use.descriptor(parent)
+    if holder is not None:
+        definer.rights.require(holder, CREATE)
     if definer.is_system_schema(name) or find_schema(definer, parent, name) is not None:
         if tree.if_not_exists:
             definer.notice(f'schema "{name}" already exists, skipping', "42P06")

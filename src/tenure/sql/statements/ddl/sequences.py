@@ -46,7 +46,9 @@ def alter_sequence(definer: Definer, tree: Tree) -> str | None:
     if tree.missing_ok and definer.object(path) is None:
         definer.notice(f'relation "{path[-1]}" does not exist, skipping')
         return None
-    alter_options(definer, definer.sequence(path), tree.options)
+    sequence = definer.sequence(path)
+    definer.require_owner(sequence)
+    alter_options(definer, sequence, tree.options)
     return None
 
 

@@ -12,6 +12,7 @@ all to the schema changer.
 """
 
 from tenure.base.errors import NotSupported
+from tenure.catalog.accounts.privileges import TRUNCATE
 from tenure.catalog.changes.table_changes import empty, owned_sequences, referring_to
 from tenure.catalog.descriptors.definitions import Table
 from tenure.sql.statements.ddl.definition import Definer, path_of
@@ -20,16 +21,28 @@ from tenure.sql.text.parse import Tree, items, option
 
 def truncate(definer: Definer, tree: Tree) -> str | None:
     tables = {each.id: each for each in _named(definer, tree)}
+    for each in tables.values():
+        _require(definer, each)
     _follow(definer, tables, is_cascade=option(tree, "behavior") == "DROP_CASCADE")
+    restarted = [
+        sequence
+        for table in (tables.values() if tree.restart_seqs else ())
+        for sequence in owned_sequences(definer.draft, definer.use, table)
+    ]
+    for sequence in restarted:
+        definer.require_owner(sequence)
     txn, fence = definer.use.txn, definer.session.locks.fence
     for id in tables:
         empty(definer.draft, definer.use, id)
         txn.forget_writes(definer.node.store.keyspace.table_span(id))
-    if tree.restart_seqs:
-        for table in tables.values():
-            for sequence in owned_sequences(definer.draft, definer.use, table):
-                definer.node.sequences.restart(sequence, fence=fence)
+    for sequence in restarted:
+        definer.node.sequences.restart(sequence, fence=fence)
     return None
+
+
+def _require(definer: Definer, table: Table) -> None:
+    if not definer.names.is_temporary(table):
+        definer.rights.require(table, TRUNCATE)
 
 
 def _named(definer: Definer, tree: Tree) -> list[Table]:
@@ -53,4 +66,5 @@ def _follow(definer: Definer, tables: dict[int, Table], *, is_cascade: bool) -> 
                 )
             definer.notice(f'truncate cascades to table "{referring.table_name}"')
             tables[referring.table] = definer.declared(referring.table)
+            _require(definer, tables[referring.table])
             left.append(tables[referring.table])

@@ -52,6 +52,7 @@ def create_view(definer: Definer, tree: Tree) -> str | None:
     bound = bind_query(query, read_names, NoParameters())
     name, schema = tree.view.relname, _schema(definer, tree, read_names)
     is_there = definer.is_taken(schema, name)
+    definer.require_create(schema)
     if not (tree.replace and is_there):
         require_free(definer, schema, name)
     path = definer.names.path

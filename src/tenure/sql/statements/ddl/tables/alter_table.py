@@ -46,6 +46,7 @@ def alter_table(definer: Definer, tree: Tree) -> str | None:
         definer.notice(f'relation "{path[-1]}" does not exist, skipping')
         return None
     relation = definer.relation(path, tree.relation.location + 1)
+    definer.require_owner(relation)
     actions = items(tree.cmds)
     if not isinstance(relation, Table):
         _alter_other(definer, relation.id, relation, actions)

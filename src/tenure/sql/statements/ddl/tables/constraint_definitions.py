@@ -48,6 +48,7 @@ def changes_of(
             raise NotSupported("constraints USING INDEX are not supported")
         if tree.including:
             raise NotSupported("INCLUDE is not supported")
+        definer.require_create(schema)
     match option(tree, "contype"):
         case "CONSTR_PRIMARY":
             yield primary_key(definer, schema, table, tree, columns or tuple(names(tree.keys)))

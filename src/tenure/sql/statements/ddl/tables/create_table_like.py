@@ -9,6 +9,7 @@ Walk: `statements.ddl.tables.create_table` -> `copied`, and `CopiedParts.finish`
 from dataclasses import dataclass
 
 from tenure.base.errors import WrongObjectType
+from tenure.catalog.accounts.privileges import SELECT
 from tenure.catalog.changes.column_changes import SetColumnComment
 from tenure.catalog.changes.constraint_changes import AddCheck
 from tenure.catalog.changes.index_changes import AddIndex
@@ -86,6 +87,8 @@ def _add_index(
 
 def copied(definer: Definer, tree: Tree) -> CopiedParts:
     relation = definer.relation(path_of(tree.relation), tree.relation.location + 1)
+    if not definer.names.is_temporary(relation):
+        definer.rights.require(relation, SELECT)
     if isinstance(relation, View):
         return CopiedParts(None, 0, [NewColumn(each.name, each.type) for each in relation.columns], ())
     if not isinstance(relation, Table):
