@@ -66,3 +66,11 @@ def test_an_error_names_its_place_and_stops_the_script(lone: Node) -> None:
     assert 'column "nope" does not exist' in done.stderr
     assert "LINE 1: SELECT 1; SELECT nope; SELECT 2" in done.stderr
     assert "2" not in done.stdout.split()
+
+
+def test_a_query_string_that_makes_a_table_and_fills_it_is_run_once(lone: Node) -> None:
+    done = _psql(lone, "-c", "CREATE TABLE filled (a int); INSERT INTO filled VALUES (1), (2) RETURNING a")
+    assert (done.stderr, done.stdout.split()) == ("", ["1", "2"])
+    done = _psql(lone, "-c", "CREATE TABLE other (a int); INSERT INTO filled VALUES (3)")
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert _psql(lone, "-c", "SELECT count(*) FROM filled").stdout.strip() == "3"

@@ -228,8 +228,11 @@ class Session:
         block = activity.block
         if block.is_failed:
             raise InFailedTransaction
+        is_last = ends and not block.is_explicit
+        if inline and is_last and not block.can_submit:
+            raise NotShort  # raised now, since a statement that was run is not run again
         answer = self._runs.answer(portal, self._run_in(block, portal, inline), limit)
-        if ends and not block.is_explicit:
+        if is_last:
             return transactions.end_statement(block, answer, inline)
         return answer
 
