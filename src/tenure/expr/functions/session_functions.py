@@ -73,6 +73,7 @@ def functions() -> Iterator[Function]:
     yield stable("current_setting", ("text", "bool"), "text", _setting)
     volatile = partial(Function, volatility=Volatility.VOLATILE, wants_context=True)
     yield volatile("set_config", ("text", "text", "bool"), "text", _set_setting, is_strict=False)
+    yield volatile("pg_export_snapshot", (), "text", _snapshot)
     yield volatile("pg_sleep", ("float8",), "void", _sleep)
     yield Function("pg_typeof", ("any",), "regtype", _type_of, is_strict=False, wants_types=True)
     yield function("pg_is_other_temp_schema", "oid -> bool", lambda oid: False)
@@ -84,6 +85,11 @@ def functions() -> Iterator[Function]:
 
 def fact_of(context: Context, name: str) -> Datum:
     return context.session[name] if name in context.session else FACTS[name]
+
+
+def _snapshot(context: Context) -> str:
+    """The transaction's time: another that reads as of it sees the same."""
+    return format(fact_of(context, "logical_timestamp"), "f")
 
 
 def _fact(name: str) -> Callable[[Context], Datum]:

@@ -248,6 +248,7 @@ DEFINITIONS: tuple[Variable, ...] = (
     Variable("constraint_exclusion", "partition", _text, "Without effect."),
     Variable("cursor_tuple_fraction", "0.1", _text, "Without effect."),
     Variable("plan_cache_mode", "auto", _text, "Without effect."),
+    Variable("synchronize_seqscans", "on", _boolean, "Without effect."),
     Variable("synchronous_commit", "on", _text, "Every commit is durable."),
     Variable("session_replication_role", "origin", _only("origin"), "Constraints always hold."),
     Variable("statement_timeout", "0", _duration, "How long a statement may run."),

@@ -33,7 +33,14 @@ from tenure.sql.statements.jobs import (
     job_statements,
     resetting,
 )
-from tenure.sql.statements.session import cursors, prepared, transactions, utility, variable_statements
+from tenure.sql.statements.session import (
+    cursors,
+    prepared,
+    table_locks,
+    transactions,
+    utility,
+    variable_statements,
+)
 from tenure.sql.statements.show import cluster_settings, explain, zone_shows
 from tenure.sql.statements.show.grant_shows import GRANT_SHOWS
 from tenure.sql.statements.show.shows import SHOWS
@@ -103,6 +110,7 @@ STATEMENTS = StatementTable(
         "ExplainStmt": explain.plan,
         "VariableSetStmt": variable_statements.plan_set,
         "VariableShowStmt": variable_statements.plan_show,
+        "LockStmt": table_locks.plan,
         "VacuumStmt": utility.plan_vacuum,
         "ConstraintsSetStmt": utility.plan_set_constraints,
         "CheckPointStmt": utility.plan_checkpoint,

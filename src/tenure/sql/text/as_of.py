@@ -154,8 +154,13 @@ def moment(text: str, now_micros: int) -> Timestamp:
         raise InvalidParameter(f'AS OF SYSTEM TIME: "{text}" is out of range') from error
 
 
+def is_logical_timestamp(text: str) -> bool:
+    """Whether it is what cluster_logical_timestamp() gives."""
+    return _DECIMAL.fullmatch(text.strip()) is not None
+
+
 def _moment(text: str, now_micros: int) -> Timestamp:
-    if _DECIMAL.fullmatch(text.strip()):
+    if is_logical_timestamp(text):
         return timestamp.parse(text)
     try:
         span = _INTERVAL.parse(text)

@@ -5,13 +5,15 @@ transaction that is to read the past is told so before its first query:
 
     BEGIN AS OF SYSTEM TIME '-10s'        SET TRANSACTION AS OF SYSTEM TIME '-10s'
 
+SET TRANSACTION SNAPSHOT is the same: what pg_export_snapshot() gives another transaction is its time.
+
 Walk: `statements.statement_table` -> `plan` -> `control` -> `SessionTransactions.begin`, or its commit and
 rollback.
 """
 
 from dataclasses import dataclass
 
-from tenure.base.errors import InFailedTransaction, NoTransaction, NotSupported
+from tenure.base.errors import InFailedTransaction, InvalidParameter, NoTransaction, NotSupported
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner
 from tenure.sql.execution.session_transactions import SessionTransactions
@@ -22,6 +24,7 @@ from tenure.sql.session.session_state import SessionState
 from tenure.sql.session.transaction_modes import ISOLATION, READ_ONLY, set_modes
 from tenure.sql.session.variables import MODES
 from tenure.sql.text import parse
+from tenure.sql.text.as_of import is_logical_timestamp
 from tenure.sql.text.parse import Tree
 from tenure.sql.text.tenure_statements import TokenReader
 
@@ -161,6 +164,13 @@ def plan_set_as_of(planner: Planner, reader: TokenReader) -> SetTransaction | No
     return (
         SetTransaction(TransactionOptions(as_of=planner.as_of)) if reader.is_over and planner.as_of else None
     )
+
+
+def plan_import(snapshot: str) -> SetTransaction:
+    """Of a snapshot that pg_export_snapshot() has given."""
+    if not is_logical_timestamp(snapshot):
+        raise InvalidParameter(f'invalid snapshot identifier: "{snapshot}"')
+    return SetTransaction(TransactionOptions(as_of=snapshot))
 
 
 def options_of(nodes: Tree, as_of: str = "") -> TransactionOptions:

@@ -19,7 +19,12 @@ from tenure.sql.session.answers import Answer, ResultColumn
 from tenure.sql.session.session_state import SessionState
 from tenure.sql.session.transaction_modes import set_modes
 from tenure.sql.session.variables import DEFINITIONS, MODES, definition
-from tenure.sql.statements.session.transactions import SetTransaction, options_of, plan_set_transaction
+from tenure.sql.statements.session.transactions import (
+    SetTransaction,
+    options_of,
+    plan_import,
+    plan_set_transaction,
+)
 from tenure.sql.text import parse
 from tenure.sql.text.parse import Tree
 
@@ -133,6 +138,8 @@ def _multi(planner: Planner, tree: Tree) -> Control:
         return plan_set_transaction(planner, tree)
     if tree.name == "SESSION CHARACTERISTICS":
         return SetDefaults(options_of(tree.args).modes)
+    if tree.name == "TRANSACTION SNAPSHOT":
+        return plan_import(constant(parse.unwrap(tree.args[0])))
     raise NotSupported(f"SET {tree.name} is not supported")
 
 
