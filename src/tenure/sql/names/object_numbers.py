@@ -4,7 +4,8 @@
     role                                       its id
     built-in type                              PostgreSQL's own; of an enum: `expr.types.system_types`
     index, constraint, default                 1_000_000_000 + 512 * the table's id + its number there
-    relation of pg_catalog                     2_000_000_000 + PostgreSQL's own oid
+    table of pg_catalog                        PostgreSQL's own, which no descriptor gets as its id
+    view of pg_catalog, information_schema     2_000_000_000 + PostgreSQL's own
 
 An index or constraint is a part of its table and has no id of its own, so its number is computed and can be
 read back. A table has fewer than 512 of each kind in its life, and a cluster fewer than 1,900,000 objects, or
@@ -27,9 +28,9 @@ PARTS_MAX = 512
 """Numbers that are set aside for each table."""
 CATALOG_SCHEMA, INFORMATION_SCHEMA = 11, 13
 """pg_catalog has PostgreSQL's number; those below 90 are no descriptor's."""
-DATABASE_CATALOG, TABLESPACE_CATALOG, ROLE_CATALOG = (SYSTEM_FROM + oid for oid in (1262, 1213, 1260))
-CLASS_CATALOG, TYPE_CATALOG, CONSTRAINT_CATALOG = (SYSTEM_FROM + oid for oid in (1259, 1247, 2606))
-NAMESPACE_CATALOG, DEFAULT_CATALOG, REWRITE_CATALOG = (SYSTEM_FROM + oid for oid in (2615, 2604, 2618))
+DATABASE_CATALOG, TABLESPACE_CATALOG, ROLE_CATALOG = 1262, 1213, 1260
+CLASS_CATALOG, TYPE_CATALOG, CONSTRAINT_CATALOG = 1259, 1247, 2606
+NAMESPACE_CATALOG, DEFAULT_CATALOG, REWRITE_CATALOG = 2615, 2604, 2618
 
 
 class Part(NamedTuple):

@@ -112,12 +112,12 @@ def _relation_name(names: SessionNames, reader: Reader, oid: int) -> str:
     tables = reader.session.system_tables
     if oid == 0:
         return "-"
-    if (system := tables.name_of(oid)) is not None:
-        return system
     if part_of(oid) is not None:
         return str(tables.answers(reader)(INDEX_NAME, (oid,)) or oid)
     found = names.descriptor(oid)
-    return str(oid) if not isinstance(found, Table | View | Sequence) else _shown(names, found)
+    if isinstance(found, Table | View | Sequence):
+        return _shown(names, found)
+    return tables.name_of(oid) or str(oid)
 
 
 def _shown(names: SessionNames, found: AnyDescriptor) -> str:

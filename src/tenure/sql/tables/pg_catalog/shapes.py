@@ -97,4 +97,4 @@ def shape(name: str) -> Shape:
 def declared(schema: str, text: str, *, is_view: bool) -> Iterator[Shape]:
     for found in _DECLARATION.finditer(text):
         name, oid, columns = found.groups()
-        yield Shape(schema, name, SYSTEM_FROM + int(oid), columns, is_view=is_view)
+        yield Shape(schema, name, int(oid) + SYSTEM_FROM * is_view, columns, is_view=is_view)
