@@ -36,6 +36,7 @@ from tenure.expr.types.catalog_types import NodeText
 from tenure.expr.types.type_names import type_of
 from tenure.sql.tables.pg_catalog.object_rows import CatalogReader
 from tenure.sql.tables.pg_catalog.shapes import shapes
+from tenure.sql.tables.view_text import view_text
 from tenure.sql.text.quoting import literal, quoted
 
 
@@ -177,8 +178,10 @@ class Definitions:
         return f"{quoted(self.schema_name(each))}.{quoted(each.name)}"
 
     def view(self, view: View) -> str:
-        """The query as it was written; PostgreSQL writes it anew."""
-        return f" {view.query.strip().removesuffix(';')};"
+        """The query as it was written, but for names that mean nothing to the reader; PostgreSQL writes all
+        anew."""
+        text = view_text(view, self._catalog.objects.by_id.get, self)
+        return f" {text.strip().removesuffix(';')};"
 
 
 def not_null_name(table: Table, column: Column) -> str:

@@ -20,7 +20,7 @@ CATALOG, ROOT = "pg_catalog", "root"
 
 def definitions() -> Iterator[VirtualDefinition]:
     tables = ObjectRows((Table,), _table, basis=_with_schema)
-    views = ObjectRows((View,), _view, basis=_with_schema)
+    views = ObjectRows((View,), _view, basis=_as_read)
     indexes = ObjectRows((Table,), _indexes, basis=_as_read)
 
     def tables_named(reader: TableReader, names: Sequence[Datum]) -> Rows:
@@ -31,12 +31,12 @@ def definitions() -> Iterator[VirtualDefinition]:
     yield INDEXES.defined(indexes.all, {"indexname": indexes.named, "tablename": indexes.named})
 
 
-def _with_schema(each: Table | View, catalog: CatalogReader) -> tuple[object, ...]:
+def _with_schema(each: Table, catalog: CatalogReader) -> tuple[object, ...]:
     return each, catalog.objects.by_id.get(each.schema)
 
 
-def _as_read(each: Table, catalog: CatalogReader) -> tuple[object, ...]:
-    """Not kept: a predicate's text depends on the search path."""
+def _as_read(each: Table | View, catalog: CatalogReader) -> tuple[object, ...]:
+    """Not kept: the text of a query or a predicate depends on the search path."""
     return (object(),)
 
 
