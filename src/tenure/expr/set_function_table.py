@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from tenure.base.errors import InvalidParameter, NotSupported
-from tenure.expr.functions import json_sets
+from tenure.expr.functions import catalog_sets, json_sets
 from tenure.expr.functions.arithmetic import SIZES, numeric_add
 from tenure.expr.functions.array_functions import length_of, split
 from tenure.expr.functions.function import Context
@@ -53,10 +53,6 @@ def _functions() -> Iterator[SetFunction]:
     yield SetFunction(
         "_pg_expandarray", ("anyarray",), numbered, lambda array: zip(flatten(array), count(1), strict=False)
     )
-    extension = (("name", "name"), ("default_version", "text"), ("comment", "text"))
-    yield SetFunction("pg_available_extensions", (), extension, lambda: ())
-    # No table is a partition here.
-    yield one_column("pg_partition_ancestors", "regclass -> regclass", lambda table: ())
     for arguments in (("text", "text"), ("text", "text", "text")):
         yield SetFunction(
             "string_to_table", arguments, (("string_to_table", "text"),), _string_rows, is_strict=False
@@ -143,6 +139,7 @@ def _steps(first: datetime, last: datetime, step: Interval, move: Callable[[Any]
 SET_FUNCTIONS: tuple[SetFunction, ...] = (
     *_functions(),
     *json_sets.set_functions(),
+    *catalog_sets.set_functions(),
     *regex_functions.set_functions(),
 )
 _BY_NAME: dict[str, list[SetFunction]] = defaultdict(list)

@@ -30,6 +30,8 @@ from tenure.expr.types.value_lengths import charge_elements, join_all
 _FILL_MAX = 2**24
 """The most elements that one call makes: fewer than PostgreSQL's 2^27, as each costs more memory here."""
 
+NAME_LENGTH = 64
+
 
 def functions() -> Iterator[Function]:
     yield function("cardinality", "anyarray -> int4", lambda array: sum(1 for _ in flatten(array)))
@@ -40,6 +42,7 @@ def functions() -> Iterator[Function]:
     yield function("subscript", "anyarray, int4 -> anyelement", _subscript)
     for vector, element in (("int2vector", "int2"), ("oidvector", "oid")):
         yield function("subscript", f"{vector}, int4 -> {element}", _vector_subscript)
+    yield function("subscript", 'name, int4 -> "char"', _name_subscript)
     yield Function("array_element", ("anyarray", "int4"), "anyelement", _element, is_variadic=True)
     for arguments, run in (
         (("anycompatiblearray", "anycompatible"), lambda array, each: _append(array, each)),
@@ -123,6 +126,14 @@ def _subscript(array: Datum, at: int) -> Datum:
     """NULL outside of the array, and for an array of more dimensions."""
     value = array[at - 1] if 1 <= at <= len(array) else None
     return None if isinstance(value, tuple) else value
+
+
+def _name_subscript(name: str, place: int) -> str | None:
+    """A name is 64 bytes, from 0 on; those behind its end are zero, which is shown as nothing."""
+    if not 0 <= place < NAME_LENGTH:
+        return None
+    byte = name.encode()[place : place + 1]
+    return byte.decode() if byte.isascii() else f"\\{byte[0]:03o}"
 
 
 def _vector_subscript(vector: Datum, at: int) -> Datum:

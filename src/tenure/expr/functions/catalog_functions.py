@@ -55,6 +55,7 @@ pg_get_constraintdef oid bool: text
 pg_get_indexdef oid: text
 pg_get_indexdef oid int4 bool: text
 pg_get_serial_sequence text text: text
+acldefault "char" oid: aclitem[]
 pg_relation_is_publishable regclass: bool
 pg_my_temp_schema: oid
 """

@@ -311,6 +311,8 @@ def _element(operand: Typed, tree: Tree, level: QueryLevel, location: int) -> Ty
         if tree.is_slice:
             raise DatatypeMismatch("jsonb subscript does not support slices", position=location + 1)
         return _member(operand, level.expression(tree.uidx))
+    if operand.type.family == "name" and not tree.is_slice:
+        return build.call("subscript", operand, _bound(child(tree, "uidx"), level))
     if not isinstance(operand.type, ArrayOf):
         raise DatatypeMismatch(
             f"cannot subscript type {operand.type.sql_name} because it does not support subscripting",

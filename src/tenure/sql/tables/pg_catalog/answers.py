@@ -22,6 +22,7 @@ from tenure.catalog.descriptors.definitions import (
     visible,
 )
 from tenure.catalog.descriptors.definitions import Sequence as Sequence_
+from tenure.expr.functions.catalog_sets import SEQUENCE_DATA
 from tenure.expr.types.datatype import Datum
 from tenure.expr.types.system_types import TYPE_OIDS, Reg
 from tenure.sql.names.object_numbers import (
@@ -38,9 +39,11 @@ from tenure.sql.names.sequence_names import path_of
 from tenure.sql.session.session_state import TableReader
 from tenure.sql.tables.node_view import NodeView
 from tenure.sql.tables.pg_catalog.classes import relation_id, shown_columns, shown_indexes
+from tenure.sql.tables.pg_catalog.default_privileges import default_items
 from tenure.sql.tables.pg_catalog.definition_text import Definitions, checks_of
 from tenure.sql.tables.pg_catalog.descriptions import comments_of
 from tenure.sql.tables.pg_catalog.object_rows import CatalogReader
+from tenure.sql.tables.pg_catalog.sequences import sequence_data
 from tenure.sql.tables.pg_catalog.shapes import shapes
 from tenure.sql.tables.pg_catalog.signals import SIGNALS, send
 from tenure.sql.text.quoting import quoted
@@ -84,6 +87,8 @@ class CatalogAnswers:
     def __call__(self, name: str, arguments: tuple[Datum, ...]) -> Datum:
         if name in SIGNALS:
             return send(self._node, self._catalog.reader, SIGNALS[name], arguments[0])
+        if name == SEQUENCE_DATA:
+            return sequence_data(self._node, self._catalog, arguments[0])
         return ANSWERS[name](self._catalog, *arguments)
 
 
@@ -127,15 +132,17 @@ def _index_name(catalog: _Catalog, oid: int) -> str | None:
 
 
 def _is_table_visible(catalog: _Catalog, oid: int) -> bool | None:
-    system = catalog.reader.session.system_tables.name_of(oid)
-    if system is not None:
-        schema, _, _ = system.rpartition(".")
-        return not schema or schema in catalog.reader.session.path.names()
     found = catalog.index(oid)
     if found is not None:
         return catalog.definitions.is_index_visible(*found)
     each = catalog.objects.by_id.get(oid)
-    return catalog.definitions.is_visible(each) if isinstance(each, Table | View | Sequence_) else None
+    if isinstance(each, Table | View | Sequence_):
+        return catalog.definitions.is_visible(each)
+    system = catalog.reader.session.system_tables.name_of(oid)
+    if system is None:
+        return None
+    schema, _, _ = system.rpartition(".")
+    return not schema or schema in catalog.reader.session.path.names()
 
 
 def _is_type_visible(catalog: _Catalog, oid: int) -> bool | None:
@@ -148,6 +155,10 @@ def _is_type_visible(catalog: _Catalog, oid: int) -> bool | None:
 def _is_system_visible(catalog: _Catalog, oid: int) -> bool:
     """Functions, operators and collations are all in pg_catalog."""
     return True
+
+
+def _default_acl(catalog: _Catalog, kind: str, owner: int) -> tuple[str, ...]:
+    return default_items(kind, catalog.role_names.get(owner, str(owner)))
 
 
 def _my_temp_schema(catalog: _Catalog) -> int:
@@ -265,6 +276,7 @@ ANSWERS: Mapping[str, Callable[..., Datum]] = {
     "pg_get_serial_sequence": _serial_sequence,
     "pg_relation_is_publishable": _is_publishable,
     "pg_my_temp_schema": _my_temp_schema,
+    "acldefault": _default_acl,
     "pg_table_is_visible": _is_table_visible,
     "pg_type_is_visible": _is_type_visible,
     **{

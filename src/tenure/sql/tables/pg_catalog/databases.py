@@ -14,6 +14,7 @@ from tenure.catalog.accounts.users import ROOT_ID
 from tenure.catalog.descriptors.definitions import Database, Schema
 from tenure.expr.types.datatype import Datum
 from tenure.expr.types.system_types import Reg
+from tenure.sql.names.object_numbers import NAMESPACE_CATALOG
 from tenure.sql.session.session_state import TableReader
 from tenure.sql.tables.pg_catalog.built_in_types import BTREE, HEAP
 from tenure.sql.tables.pg_catalog.classes import SYSTEM_SCHEMAS
@@ -22,7 +23,7 @@ from tenure.sql.tables.pg_catalog.shapes import shape
 from tenure.sql.tables.virtual import Rows, VirtualDefinition
 
 DATABASE, NAMESPACE, TABLESPACE = shape("pg_database"), shape("pg_namespace"), shape("pg_tablespace")
-ACCESS_METHOD, LANGUAGE = shape("pg_am"), shape("pg_language")
+ACCESS_METHOD, LANGUAGE, INITIAL_PRIVILEGES = shape("pg_am"), shape("pg_language"), shape("pg_init_privs")
 UTF8 = 6
 """PostgreSQL's number of the encoding."""
 DEFAULT_TABLESPACE = 1663
@@ -38,6 +39,7 @@ def definitions() -> Iterator[VirtualDefinition]:
     yield TABLESPACE.defined(lambda reader: _tablespaces())
     yield ACCESS_METHOD.defined(lambda reader: _access_methods())
     yield LANGUAGE.defined(lambda reader: _languages())
+    yield INITIAL_PRIVILEGES.defined(lambda reader: _initial_privileges())
 
 
 def _with_owner(schema: Schema, catalog: CatalogReader) -> tuple[object, ...]:
@@ -53,10 +55,20 @@ def _schema(schema: Schema, catalog: CatalogReader) -> Iterator[Row]:
     )
 
 
+_OF_SYSTEM_SCHEMAS = ("root=UC/root", "=U/root")
+
+
 def _system_schemas() -> Iterator[Row]:
     for name, oid in SYSTEM_SCHEMAS.items():
-        acl = ("root=UC/root", "=U/root")
-        yield NAMESPACE.row(oid=oid, nspname=name, nspowner=ROOT_ID, nspacl=acl)
+        yield NAMESPACE.row(oid=oid, nspname=name, nspowner=ROOT_ID, nspacl=_OF_SYSTEM_SCHEMAS)
+
+
+def _initial_privileges() -> Iterator[Row]:
+    """Those that a schema has from the start: nobody has granted them, and no dump has to."""
+    for oid in SYSTEM_SCHEMAS.values():
+        yield INITIAL_PRIVILEGES.row(
+            objoid=oid, classoid=NAMESPACE_CATALOG, privtype="i", initprivs=_OF_SYSTEM_SCHEMAS
+        )
 
 
 def _schemas_by_oid(schemas: ObjectRows, reader: TableReader, oids: Sequence[Datum]) -> Rows:

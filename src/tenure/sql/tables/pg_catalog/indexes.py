@@ -163,7 +163,7 @@ def _reference(
         conname=key.name,
         contype="f",
         convalidated=key.is_validated,
-        conindid=_index_of(target, key.target_columns),
+        conindid=index_of_key(target, key.target_columns),
         confrelid=target.id,
         confupdtype=_ACTIONS[key.on_update],
         confdeltype=_ACTIONS[key.on_delete],
@@ -193,7 +193,7 @@ def _equality(table: Table, column: int) -> int:
     return 3516 if ref.enum else _EQUALITIES.get(ref.name, 0)
 
 
-def _index_of(target: Table, columns: Sequence[int]) -> int:
+def index_of_key(target: Table, columns: Sequence[int]) -> int:
     index = target_index(target, columns)
     return 0 if index is None else part_oid(target.id, index.id)
 

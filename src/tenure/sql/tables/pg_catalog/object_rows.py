@@ -14,7 +14,7 @@ Walk: the modules of `sql.tables.pg_catalog` make one per relation.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from tenure.catalog.accounts.privileges import LETTERS, WORDS
+from tenure.catalog.accounts.privileges import LETTERS, WORDS, Entries
 from tenure.catalog.accounts.rights import Rights
 from tenure.catalog.accounts.role_graph import RoleGraph
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Database
@@ -74,12 +74,17 @@ class CatalogReader:
         stored = self.privileges(descriptor.id, column)
         if stored is None:
             return None
-        names = {OWNER: descriptor.owner, PUBLIC_ROLE: ""}
-        return tuple(
-            f"{_acl_name(names.get(each.grantee, each.grantee))}={_letters(each.privileges, each.grantable)}"
-            f"/{_acl_name(names.get(each.grantor, each.grantor))}"
-            for each in stored.entries
-        )
+        return acl_items(stored.entries, descriptor.owner)
+
+
+def acl_items(entries: Entries, owner: str) -> tuple[str, ...]:
+    """As aclitem is written: reader=rw*/ann."""
+    names = {OWNER: owner, PUBLIC_ROLE: ""}
+    return tuple(
+        f"{_acl_name(names.get(each.grantee, each.grantee))}={_letters(each.privileges, each.grantable)}"
+        f"/{_acl_name(names.get(each.grantor, each.grantor))}"
+        for each in entries
+    )
 
 
 def _letters(privileges: int, grantable: int) -> str:

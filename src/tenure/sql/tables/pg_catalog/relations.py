@@ -10,11 +10,14 @@ from tenure.sql.tables.node_view import NodeView
 from tenure.sql.tables.pg_catalog import (
     classes,
     databases,
+    default_privileges,
+    dependencies,
     descriptions,
     indexes,
     listings,
     node_state,
     roles,
+    rules,
     sequences,
     types,
 )
@@ -33,7 +36,10 @@ def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
         *databases.definitions(),
         *roles.definitions(),
         *sequences.definitions(node),
+        *default_privileges.definitions(node),
+        *rules.definitions(),
         *descriptions.definitions(),
+        *dependencies.definitions(),
         *listings.definitions(),
         *node_state.definitions(node),
     ]

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from tenure.catalog.accounts.privileges import SELECT, USAGE
+from tenure.catalog.accounts.rights import Rights
 from tenure.catalog.descriptors.definitions import Sequence as Sequence_
+from tenure.expr.types.datatype import Datum
 from tenure.expr.types.system_types import Reg
 from tenure.expr.types.type_names import type_of
 from tenure.sql.names.object_numbers import type_oid
@@ -18,6 +20,7 @@ from tenure.sql.tables.pg_catalog.shapes import shape
 from tenure.sql.tables.virtual import Rows, VirtualDefinition
 
 SEQUENCE, SEQUENCES = shape("pg_sequence"), shape("pg_sequences")
+UNKNOWN_STATE = (None, None, None)
 
 
 def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
@@ -39,16 +42,28 @@ def _sequence(each: Sequence_, catalog: CatalogReader) -> Iterator[Row]:
     )
 
 
+def sequence_data(node: NodeView, catalog: CatalogReader, relation: Reg) -> tuple[Datum, ...]:
+    """The columns of pg_get_sequence_data: NULLs of what is no sequence, or may not be read."""
+    each = catalog.objects.by_id.get(relation.oid)
+    if not isinstance(each, Sequence_):
+        return UNKNOWN_STATE
+    return _state(node, catalog.reader, catalog.rights, each)
+
+
+def _state(node: NodeView, reader: TableReader, rights: Rights, each: Sequence_) -> tuple[Datum, ...]:
+    if not rights.held(each) & (SELECT | USAGE):
+        return UNKNOWN_STATE
+    return (*node.sequences.state(reader.block.source, each), None)
+
+
 def _sequences(node: NodeView, reader: TableReader) -> Rows:
     """The last value is NULL before the first, and for those who may neither read nor use the sequence."""
     catalog, rights = CatalogReader(reader), reader.session.rights(reader.block)
     for each in catalog.objects.of(Sequence_):
         if each.database != catalog.database:
             continue
-        last = None
-        if rights.has(each, SELECT | USAGE):
-            value, is_called = node.sequences.state(reader.block.source, each)
-            last = value if is_called else None
+        value, is_called, _ = _state(node, reader, rights, each)
+        last = value if is_called else None
         yield SEQUENCES.row(
             schemaname=catalog.objects.schema_of(each),
             sequencename=each.name,
