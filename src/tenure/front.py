@@ -18,6 +18,7 @@ from tenure.base.settings import USER_CONNECTIONS_MAX, USER_STATEMENTS_MAX
 from tenure.cluster.cancels import Cancels
 from tenure.cluster.inquiries import Inquiries
 from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.encodings import Encoding
 from tenure.pgwire.login.authenticator import Authenticator
 from tenure.pgwire.login.login_rules import LoginMode
 from tenure.pgwire.login.throttle import is_loopback
@@ -149,8 +150,8 @@ class Front:
 class BinaryCodecs:
     """The wire's binary format, as COPY uses it."""
 
-    def encoders(self, types: Sequence[Type]) -> list[Callable[[Datum], bytes]]:
-        return [encoder(each, BINARY) for each in types]
+    def encoders(self, types: Sequence[Type], encoding: Encoding) -> list[Callable[[Datum], bytes]]:
+        return [encoder(each, BINARY, encoding=encoding) for each in types]
 
-    def decoders(self, types: Sequence[Type]) -> list[Callable[[bytes], Datum]]:
-        return [decoder(each, BINARY) for each in types]
+    def decoders(self, types: Sequence[Type], encoding: Encoding) -> list[Callable[[bytes], Datum]]:
+        return [decoder(each, BINARY, encoding=encoding) for each in types]

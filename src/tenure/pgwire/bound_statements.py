@@ -13,6 +13,7 @@ from typing import Any
 
 from tenure.base.errors import BytesLeft, ProtocolViolation
 from tenure.expr.types.datatype import Datum
+from tenure.expr.types.encodings import Encoding
 from tenure.pgwire.messages import UINT2, format_codes
 from tenure.pgwire.values.codecs import decoder
 from tenure.pgwire.values.row_format import RowFormat
@@ -32,11 +33,12 @@ Decoders = tuple[Callable[[bytes], Datum], ...]
 class BoundStatement:
     """A prepared statement with its formats."""
 
-    __slots__ = ("_decoders", "_shapes", "_zone", "prepared")
+    __slots__ = ("_decoders", "_encoding", "_shapes", "_zone", "prepared")
 
-    def __init__(self, prepared: Prepared, zone: tzinfo) -> None:
+    def __init__(self, prepared: Prepared, zone: tzinfo, encoding: Encoding) -> None:
         self.prepared = prepared
         self._zone = zone
+        self._encoding = encoding
         self._decoders: dict[bytes, Decoders] = {}
         self._shapes: dict[bytes, RowFormat] = {}
 
@@ -60,7 +62,9 @@ class BoundStatement:
     def _make_decoders(self, formats: bytes) -> Decoders:
         types = self.prepared.parameters
         codes = format_codes(formats, len(types), f"parameter formats but {len(types)} parameters")
-        decoders = tuple(decoder(type, code, self._zone) for type, code in zip(types, codes, strict=True))
+        decoders = tuple(
+            decoder(type, code, self._zone, self._encoding) for type, code in zip(types, codes, strict=True)
+        )
         _remember(self._decoders, formats, decoders)
         return decoders
 
@@ -69,7 +73,7 @@ class BoundStatement:
             return None
         shape = self._shapes.get(formats)
         if shape is None or shape.columns is not columns:
-            shape = make_shape(columns, formats, self._zone)
+            shape = make_shape(columns, formats, self._zone, self._encoding)
             _remember(self._shapes, formats, shape)
         return shape
 
@@ -87,18 +91,19 @@ class BoundPortal:
 class BoundStatements:
     """The statements and portals of one session."""
 
-    __slots__ = ("_client", "_portals", "_statements", "zone")
+    __slots__ = ("_client", "_portals", "_statements", "encoding", "zone")
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self.zone = client.zone
+        self.encoding = client.encoding
         self._statements: dict[str, BoundStatement] = {}
         self._portals: dict[str, BoundPortal] = {}
 
-    def follow_zone(self) -> None:
-        """Called when the session's time zone may have changed: encoders for another one are dropped."""
-        if self._client.zone != self.zone:
-            self.zone = self._client.zone
+    def follow_session(self) -> None:
+        """Called when the session's time zone or encoding may have changed: other encoders are dropped."""
+        if self._client.zone != self.zone or self._client.encoding != self.encoding:
+            self.zone, self.encoding = self._client.zone, self._client.encoding
             self._statements.clear()
 
     def statement(self, name: str) -> BoundStatement:
@@ -108,7 +113,7 @@ class BoundStatements:
         if statement is None or statement.prepared is not prepared:
             if len(self._statements) >= REMEMBERED_STATEMENTS_MAX:
                 self._statements.clear()
-            statement = self._statements[name] = BoundStatement(prepared, self.zone)
+            statement = self._statements[name] = BoundStatement(prepared, self.zone, self.encoding)
         return statement
 
     def bind(self, name: str, portal: Portal, shape: RowFormat | None) -> None:
@@ -120,9 +125,12 @@ class BoundStatements:
         portal = self._client.portal(name)
         if bound is None or bound.portal is not portal:
             columns = portal.columns
-            shape = None if columns is None else make_shape(columns, ALL_TEXT, self.zone)
+            shape = None if columns is None else self.text_shape(columns)
             bound = self._portals[name] = BoundPortal(portal, shape)
         return bound
+
+    def text_shape(self, columns: Sequence[ResultColumn]) -> RowFormat:
+        return make_shape(columns, ALL_TEXT, self.zone, self.encoding)
 
     def close_statement(self, name: str) -> None:
         self._statements.pop(name, None)
@@ -137,10 +145,12 @@ class BoundStatements:
         self._portals.clear()
 
 
-def make_shape(columns: Sequence[ResultColumn], formats: bytes, zone: tzinfo) -> RowFormat:
+def make_shape(
+    columns: Sequence[ResultColumn], formats: bytes, zone: tzinfo, encoding: Encoding
+) -> RowFormat:
     count = len(columns)
     codes = format_codes(formats, count, f"result formats but query has {count} columns")
-    return RowFormat(columns, codes, zone)
+    return RowFormat(columns, codes, zone, encoding)
 
 
 def _remember(kept: dict[bytes, Any], formats: bytes, value: object) -> None:

@@ -30,7 +30,7 @@ from tenure.base.errors import (
     UndefinedParameter,
 )
 from tenure.base.interruptible import checked_by
-from tenure.pgwire.bound_statements import ALL_TEXT, BoundPortal, BoundStatements, make_shape
+from tenure.pgwire.bound_statements import ALL_TEXT, BoundPortal, BoundStatements
 from tenure.pgwire.copying import copy_in, copy_out
 from tenure.pgwire.messages import (
     BIND_COMPLETE,
@@ -45,6 +45,7 @@ from tenure.pgwire.messages import (
     READY_IN_TRANSACTION,
     SYNC,
     Body,
+    ReadText,
     command_complete,
     parameter_description,
     parameter_statuses,
@@ -78,6 +79,7 @@ class Conversation:
     __slots__ = (
         "_bound",
         "_offset",
+        "_read_text",
         "_reported",
         "_turns",
         "_unsynced",
@@ -95,6 +97,7 @@ class Conversation:
         """The bytes of rows and descriptions in `output`: the rest is small."""
         self.is_canceled = False
         self._bound = BoundStatements(client)
+        self._follow_session()
         self._reported = client.parameters()
         self._offset = 0
         """Where in its query string the current statement begins, in characters."""
@@ -102,7 +105,7 @@ class Conversation:
         """Whether a statement was executed that did not end its transaction."""
 
     def parse(self, data: bytes, at: int, stop: int) -> Talk[None] | None:
-        name, text, oids = read_parse(data, at, stop)
+        name, text, oids = read_parse(data, at, stop, self._read_text)
         types = [type_with_oid(oid) for oid in oids]
         try:
             if len(text) > INLINE_TEXT_CHARS_MAX:
@@ -118,7 +121,7 @@ class Conversation:
         self.output.append(PARSE_COMPLETE)
 
     def bind(self, data: bytes, at: int, stop: int) -> Talk[None] | None:
-        name, statement_name, formats, raw, result_formats = read_bind(data, at, stop)
+        name, statement_name, formats, raw, result_formats = read_bind(data, at, stop, self._read_text)
         statement = self._bound.statement(statement_name)
         if stop - at > INPUT_BYTES_MAX:
             decode = partial(statement.decode, statement_name, formats, raw)
@@ -145,7 +148,7 @@ class Conversation:
         self.output.append(BIND_COMPLETE)
 
     def describe(self, data: bytes, at: int, stop: int) -> None:
-        kind, name = _kind_and_name(data, at, stop)
+        kind, name = _kind_and_name(data, at, stop, self._read_text)
         statement = None if kind == _PORTAL else self._bound.statement(name)
         if statement is None:
             shape = self._bound.portal(name).shape
@@ -164,7 +167,7 @@ class Conversation:
             self.unsent_bytes += len(shape.description)
 
     def close(self, data: bytes, at: int, stop: int) -> None:
-        kind, name = _kind_and_name(data, at, stop)
+        kind, name = _kind_and_name(data, at, stop, self._read_text)
         if kind == _PORTAL:
             self._bound.close_portal(name)
         else:
@@ -175,7 +178,7 @@ class Conversation:
         end = data.find(0, at, stop)
         if end != stop - 5:
             raise ProtocolViolation("invalid message format")
-        name = text_of(data[at:end]) if end > at else ""
+        name = self._read_text(data[at:end]) if end > at else ""
         limit = max(0, INT4.unpack_from(data, end + 1)[0])
         ends = data.startswith(SYNC, stop)
         bound = self._bound.portal(name)
@@ -263,7 +266,7 @@ class Conversation:
 
     def _complete(self, answer: Answer, sent: int) -> None:
         if self.client.changed:
-            self._bound.follow_zone()
+            self._follow_session()
         if answer.is_empty:
             self.output.append(EMPTY_QUERY)
         elif answer.counts:
@@ -294,7 +297,7 @@ class Conversation:
         self.ready()
 
     def query(self, data: bytes, at: int, stop: int) -> Talk[None]:
-        body = Body(data, at, stop)
+        body = Body(data, at, stop, self._read_text)
         text = body.string()
         body.end()
         return self._query(text)
@@ -332,7 +335,7 @@ class Conversation:
         if prepared.parameters:
             raise UndefinedParameter("there is no parameter $1")
         portal = yield from self._called(partial(client.bind, "", "", ()), is_short=True)
-        shape = None if portal.columns is None else make_shape(portal.columns, ALL_TEXT, self._bound.zone)
+        shape = None if portal.columns is None else self._bound.text_shape(portal.columns)
         if shape is not None:
             self._tell_notices()
             self.output.append(shape.description)
@@ -351,7 +354,7 @@ class Conversation:
         """Tells the session, which rolls back an implicit transaction, then the client."""
         self._tell_notices()
         self.client.failed(error)
-        self.output.append(error_response(error, offset=self._offset))
+        self.output.append(error_response(error, offset=self._offset, encoding=self._bound.encoding))
         self._offset = 0
         self._unsynced = False
         if self.client.status is BlockStatus.IDLE:
@@ -362,7 +365,7 @@ class Conversation:
         if client.notices:
             self._tell_notices()
         if client.changed:
-            self._bound.follow_zone()
+            self._follow_session()
             self._report(client.changed)
             client.changed.clear()
         status = client.status
@@ -375,14 +378,20 @@ class Conversation:
             self.output.append(READY_IN_TRANSACTION)
         self._unsynced = False
 
+    def _follow_session(self) -> None:
+        self._bound.follow_session()
+        encoding = self._bound.encoding
+        self._read_text = text_of if encoding.is_utf8 else encoding.decode
+
     def _report(self, settings: dict[str, str]) -> None:
         """A setting that has the value last reported is not reported again."""
         news = {name: value for name, value in settings.items() if self._reported.get(name) != value}
         self._reported |= news
-        self.output.append(parameter_statuses(news))
+        self.output.append(parameter_statuses(news, self._bound.encoding))
 
     def _tell_notices(self) -> None:
-        self.output += map(notice_response, self.client.notices)
+        encoding = self._bound.encoding
+        self.output += [notice_response(each, encoding) for each in self.client.notices]
         self.client.notices.clear()
 
     def _called(self, call: Callable[..., T], *, is_short: bool) -> Talk[T]:
@@ -424,10 +433,10 @@ def _settled(answer: Answer | Pending) -> Talk[Answer]:
     return answer
 
 
-def _kind_and_name(data: bytes, at: int, stop: int) -> tuple[int, str]:
+def _kind_and_name(data: bytes, at: int, stop: int, read_text: ReadText) -> tuple[int, str]:
     if data.find(0, at + 1, stop) != stop - 1:
         raise ProtocolViolation("invalid message format")
-    kind, name = data[at], text_of(data[at + 1 : stop - 1])
+    kind, name = data[at], read_text(data[at + 1 : stop - 1])
     if kind not in (_STATEMENT, _PORTAL):
         raise ProtocolViolation(f"invalid subtype {kind} of a DESCRIBE or CLOSE message")
     return kind, name

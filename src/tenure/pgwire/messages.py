@@ -11,11 +11,12 @@ rows.
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
 from tenure.base.errors import InvalidParameter, ProtocolViolation
+from tenure.expr.types.encodings import UTF8, Encoding
 from tenure.pgwire.values.binary import text_of
 
 SSL_REQUEST = 80877103
@@ -54,12 +55,17 @@ _SASL, _SASL_CONTINUE, _SASL_FINAL = 10, 11, 12
 # What the frontend sends.
 
 
+ReadText = Callable[[bytes], str]
+"""Reads text in the client's encoding."""
+
+
 class Body:
     """Reads a message's body from front to back; `end` insists that nothing is left."""
 
-    __slots__ = ("_at", "_data", "_stop")
+    __slots__ = ("_at", "_data", "_stop", "_text")
 
-    def __init__(self, data: bytes, at: int = 0, stop: int | None = None) -> None:
+    def __init__(self, data: bytes, at: int = 0, stop: int | None = None, text: ReadText = text_of) -> None:
+        self._text = text
         self._data = data
         self._at = at
         self._stop = len(data) if stop is None else stop
@@ -70,7 +76,7 @@ class Body:
             raise ProtocolViolation("invalid string in message")
         raw = self._data[self._at : end]
         self._at = end + 1
-        return text_of(raw)
+        return self._text(raw)
 
     def byte(self) -> int:
         return self.take(1)[0]
@@ -121,8 +127,8 @@ class Parse(NamedTuple):
     types: tuple[int, ...]
 
 
-def read_parse(data: bytes, at: int, stop: int) -> Parse:
-    body = Body(data, at, stop)
+def read_parse(data: bytes, at: int, stop: int, read_text: ReadText = text_of) -> Parse:
+    body = Body(data, at, stop, read_text)
     name, text = body.string(), body.string()
     count = body.number(UINT2)
     types = _numbers(body.take(4 * count), "I")
@@ -136,7 +142,7 @@ came, a count and as many int2. No NamedTuple: this is made for every query.
 """
 
 
-def read_bind(data: bytes, at: int, stop: int) -> Bind:
+def read_bind(data: bytes, at: int, stop: int, read_text: ReadText = text_of) -> Bind:
     """Straight-line code for the same reason; all lengths are checked at the end."""
     try:
         portal_end = data.index(0, at, stop)
@@ -160,8 +166,8 @@ def read_bind(data: bytes, at: int, stop: int) -> Bind:
     if end != stop:
         raise ProtocolViolation("invalid message format")
     return (
-        text_of(data[at:portal_end]) if portal_end > at else "",
-        text_of(data[portal_end + 1 : name_end]),
+        read_text(data[at:portal_end]) if portal_end > at else "",
+        read_text(data[portal_end + 1 : name_end]),
         data[formats_at:at_count],
         values,
         data[here:stop],
@@ -200,9 +206,11 @@ def message(kind: bytes, body: bytes) -> bytes:
     return HEAD.pack(kind, len(body) + 4) + body
 
 
-def string(text: str) -> bytes:
-    """A NUL would end the string early, and the rest would be read as something else."""
-    return text.replace("\0", "").encode("utf-8", "replace") + b"\0"
+def string(text: str, encoding: Encoding = UTF8) -> bytes:
+    """A NUL would end the string early, and the rest would be read as something else. Characters that the
+    client's encoding lacks become question marks.
+    """
+    return text.replace("\0", "").encode(encoding.codec, "replace") + b"\0"
 
 
 def authentication_sasl(mechanisms: Sequence[str]) -> bytes:
@@ -227,8 +235,10 @@ def backend_key(pid: int, secret: bytes) -> bytes:
     return message(b"K", INT4.pack(pid) + secret)
 
 
-def parameter_statuses(parameters: Mapping[str, str]) -> bytes:
-    return b"".join(message(b"S", string(name) + string(value)) for name, value in parameters.items())
+def parameter_statuses(parameters: Mapping[str, str], encoding: Encoding = UTF8) -> bytes:
+    return b"".join(
+        message(b"S", string(name) + string(value, encoding)) for name, value in parameters.items()
+    )
 
 
 def parameter_description(oids: Sequence[int]) -> bytes:

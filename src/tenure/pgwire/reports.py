@@ -12,6 +12,7 @@ Walk: `pgwire.connection` calls `error_response`; `pgwire.conversation` calls `n
 from pathlib import Path
 
 from tenure.base.errors import TenureError
+from tenure.expr.types.encodings import UTF8, Encoding
 from tenure.pgwire.messages import message, string
 from tenure.sql.session.answers import Notice
 
@@ -19,7 +20,9 @@ _MESSAGE_CHARS_MAX = 100_000
 """A message may quote client input; nobody reads more than this."""
 
 
-def error_response(error: BaseException, *, severity: str = "ERROR", offset: int = 0) -> bytes:
+def error_response(
+    error: BaseException, *, severity: str = "ERROR", offset: int = 0, encoding: Encoding = UTF8
+) -> bytes:
     """`offset`: the number of characters in the query string before the statement."""
     if not isinstance(error, TenureError):
         error = TenureError("internal error", hint="The server's log says more.")
@@ -39,10 +42,10 @@ def error_response(error: BaseException, *, severity: str = "ERROR", offset: int
         "n": _named(error, "constraint"),
         **_source(error),
     }
-    return _fields(b"E", fields)
+    return _fields(b"E", fields, encoding)
 
 
-def notice_response(notice: Notice) -> bytes:
+def notice_response(notice: Notice, encoding: Encoding = UTF8) -> bytes:
     fields = {
         "S": notice.severity,
         "V": notice.severity,
@@ -51,7 +54,7 @@ def notice_response(notice: Notice) -> bytes:
         "D": notice.detail,
         "H": notice.hint,
     }
-    return _fields(b"N", fields)
+    return _fields(b"N", fields, encoding)
 
 
 def _source(error: TenureError) -> dict[str, str]:
@@ -76,6 +79,6 @@ def _named(error: TenureError, field: str) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _fields(kind: bytes, fields: dict[str, str]) -> bytes:
-    filled = (code.encode() + string(text) for code, text in fields.items() if text)
+def _fields(kind: bytes, fields: dict[str, str], encoding: Encoding) -> bytes:
+    filled = (code.encode() + string(text, encoding) for code, text in fields.items() if text)
     return message(kind, b"".join(filled) + b"\0")

@@ -14,9 +14,10 @@ from tenure.base.errors import InvalidEscape, InvalidParameter, InvalidText, Lim
 from tenure.base.interruptible import checked_by
 from tenure.base.memory import LARGE_BYTES
 from tenure.catalog.descriptors.definitions import TypeRef
-from tenure.expr.functions import character_sets, normal_forms, text_functions, time_parts
+from tenure.expr.functions import normal_forms, text_functions, time_parts
 from tenure.expr.functions.like import like
 from tenure.expr.types import arrays, json_reading, strings, text_slices, time_fields
+from tenure.expr.types.encodings import encoding_named
 from tenure.expr.types.json_reading import Reader, value_end
 from tenure.expr.types.json_values import object_of
 from tenure.expr.types.type_names import parse_type_name, type_of
@@ -224,7 +225,7 @@ def test_names_are_read_as_far_as_postgres_reads_them() -> None:
         zone_named(long)
     assert str(zone.value) == f'time zone "{"x" * 255}" not recognized'
     with pytest.raises(InvalidParameter) as encoding:
-        character_sets._codec(long)
+        encoding_named(long)
     assert str(encoding.value) == f'invalid encoding name "{"x" * 63}"'
     with pytest.raises(InvalidParameter) as unit:
         time_parts._unit(long, "interval")

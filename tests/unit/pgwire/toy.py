@@ -25,6 +25,7 @@ from tenure.base.env import SystemEnv
 from tenure.base.errors import OutOfMemory, QueryCanceled, TenureError, UserError
 from tenure.expr import type_of
 from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.encodings import UTF8
 from tenure.expr.types.type_names import parse_type_name
 from tenure.sql.session.answers import (
     Answer,
@@ -172,6 +173,7 @@ class ToyClient:
         self.doing = "what the toy does"
         self.changed: dict[str, str] = {}
         self.zone: tzinfo = UTC
+        self.encoding = UTF8
         self.memory = ToyBuffers()
         self.user = user
         self.is_superuser = user == "root"

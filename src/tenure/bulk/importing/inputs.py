@@ -14,7 +14,7 @@ from typing import IO, NamedTuple
 
 from tenure.base.errors import FileMissing, InputFailed, InvalidParameter, NoPermission
 from tenure.bulk.importing.records import COPY, CSV, INSERTS, NDJSON, ImportPayload, TableInput
-from tenure.bulk.ingest.statement_facts import zone_of
+from tenure.expr.types.zones import session_zone
 from tenure.pipeline.reading import splits
 from tenure.pipeline.reading.tasks import (
     CopyText,
@@ -179,7 +179,7 @@ def _whole(payload: ImportPayload, input: TableInput, layout: Layout, source: In
         TaskInput(source.shown, source.bytes),
         _format(input),
         targets,
-        zone=zone_of(payload.zone),
+        zone=session_zone(payload.zone),
         rejects_max=payload.bad_rows_max + REJECTS_BEYOND,
     )
 

@@ -24,11 +24,12 @@ import pyarrow.compute as pc
 from tenure.base.env import SystemEnv
 from tenure.bulk.ingest.defaults import Blocks, Defaults, RowNumbers, random_uuid
 from tenure.bulk.ingest.rows import RowBatch, RowCompleter, holds
-from tenure.bulk.ingest.statement_facts import StatementFacts, zone_of
+from tenure.bulk.ingest.statement_facts import StatementFacts
 from tenure.catalog.descriptors.definitions import ForeignKey, Table
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.expr.functions.function import Context
 from tenure.expr.types.datatype import Type
+from tenure.expr.types.zones import session_zone
 from tenure.kv.keys import KEY_BYTES_MAX
 from tenure.pipeline.reading.tasks import Reject
 from tenure.pipeline.remote_handles import OpenHandles, TableVersion
@@ -101,7 +102,7 @@ def row_completer(
         random_uuid(env),
         numbers,
         clock_micros=env.wall_micros,
-        zone=zone_of(facts.zone),
+        zone=session_zone(facts.zone),
         sequences=blocks,
         session={"user": facts.user, "session_user": facts.user, "database": facts.database},
     )

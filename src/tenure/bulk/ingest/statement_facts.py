@@ -4,9 +4,7 @@ Walk: `importing.first_pass` and `resetting.job` take them from a job's payload;
 Context of expressions of them.
 """
 
-from datetime import UTC, tzinfo
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 
 class StatementFacts(NamedTuple):
@@ -16,8 +14,3 @@ class StatementFacts(NamedTuple):
     database: str
     now_micros: int
     zone: str
-
-
-def zone_of(name: str) -> tzinfo:
-    """The zone of a session: parsing times is quicker where it is UTC itself."""
-    return UTC if name in ("UTC", "GMT") else ZoneInfo(name)

@@ -52,7 +52,6 @@ _PLAIN = {
     "inet_client_port": ("int4", "client_port"),
 }
 _FIXED: dict[str, tuple[str, Datum]] = {
-    "pg_client_encoding": ("name", "UTF8"),
     "getdatabaseencoding": ("name", "UTF8"),
     "pg_is_in_recovery": ("bool", False),
     "pg_jit_available": ("bool", False),
@@ -69,6 +68,7 @@ def functions() -> Iterator[Function]:
         yield Function(name, (), kind, lambda value=value: value)
     yield stable("current_schema", (), "name", lambda context: next(iter(fact_of(context, "schemas")), None))
     yield stable("current_schemas", ("bool",), "name[]", _schemas)
+    yield stable("pg_client_encoding", (), "name", lambda context: _setting(context, "client_encoding"))
     yield stable("current_setting", ("text",), "text", _setting)
     yield stable("current_setting", ("text", "bool"), "text", _setting)
     volatile = partial(Function, volatility=Volatility.VOLATILE, wants_context=True)

@@ -3,12 +3,13 @@
     Europe/Berlin   IANA's, in any case of letters
     CET, EST        a fixed offset
     UTC+3, +03      POSIX's: three hours west of Greenwich, as PostgreSQL reads them
+    <+03>-03        the same for SET TIME ZONE 3: three hours east
 
 Clocks skip an hour and repeat another: a time that they skip is read by the offset before, one
 they show twice by the offset after, as PostgreSQL reads it.
 
 Walk: `expr.types.time_text` and `expr.types.time_types` use these; the functions of time call `zone_named`;
-`sql.session.variables` reads SET TIME ZONE with `spelling_of`.
+`sql.session.client_facts` reads SET TIME ZONE with `spelling_of`.
 """
 
 import re
@@ -25,7 +26,7 @@ _RENAMED = {
 }
 """Since 2024b these are other names of places; older data has rules of their own for them."""
 _POSIX = re.compile(
-    r"(?:<[^>]*>|[^<\d,+-][^\d,+-]*|)([+-]?)0*(\d{1,3})(?::0*([0-5]?\d)(?::0*([0-5]?\d|60))?)?(?P<summer>[^\d,+:-].*)?",
+    r"(?P<name><[^>]*>|[^<\d,+-][^\d,+-]*|)([+-]?)0*(\d{1,3})(?::0*([0-5]?\d)(?::0*([0-5]?\d|60))?)?(?P<summer>[^\d,+:-].*)?",
     re.DOTALL | re.ASCII,
 )
 _HOURS_MAX = 24 * 7 - 1
@@ -63,9 +64,14 @@ def _ahead(seconds: int) -> tzinfo:
     return timezone(timedelta(seconds=seconds)) if seconds else UTC
 
 
-@lru_cache(maxsize=64)
 def _spoken(zone: tzinfo) -> dict[str, list[tuple[datetime, int]]]:
     """The abbreviations that a place ever used: when, and the seconds ahead of UTC that they stood for."""
+    return _spoken_as(zone, str(zone))
+
+
+@lru_cache(maxsize=64)
+def _spoken_as(zone: tzinfo, name: str) -> dict[str, list[tuple[datetime, int]]]:
+    """Fixed offsets are equal, however they are called: the name tells them apart."""
     spoken: dict[str, list[tuple[datetime, int]]] = {}
     for year in range(1850, 2038):
         for month in (1, 4, 7, 10):
@@ -97,14 +103,28 @@ def zone_of(name: str) -> tzinfo | None:
     lowered = name.lower()
     if zone := _names_by_lowercase().get(_RENAMED.get(lowered, lowered)):
         return ZoneInfo(zone)
-    if (posix := _POSIX.fullmatch(name)) and int(posix.group(2)) <= _HOURS_MAX:
-        sign, *offset_fields, summer = posix.groups()
+    if (posix := _POSIX.fullmatch(name)) and int(posix.group(3)) <= _HOURS_MAX:
+        called, sign, *offset_fields, summer = posix.groups()
         hours, minutes, seconds = (int(each or 0) for each in offset_fields)
         west = timedelta(hours=hours, minutes=minutes, seconds=seconds)
         if summer or west >= timedelta(days=1):
             raise NotSupported("a time zone in POSIX notation that is more than an offset is not supported")
-        return timezone(west if sign == "-" else -west)
+        return timezone(west if sign == "-" else -west, called.removeprefix("<").removesuffix(">"))
     return None
+
+
+def session_zone(name: str) -> tzinfo:
+    """The zone of a session: parsing times is quicker where it is UTC itself."""
+    return UTC if name in ("UTC", "GMT") else zone_of(name) or UTC
+
+
+def offset_zone(seconds: int) -> str:
+    """The name of the zone that is so many seconds ahead of UTC, as PostgreSQL shows it: <+02>-02."""
+    hours, rest = divmod(abs(seconds), 3600)
+    text = f"{hours:02d}"
+    if rest:
+        text += f":{rest // 60:02d}" + (f":{rest % 60:02d}" if rest % 60 else "")
+    return f"<-{text}>+{text}" if seconds < 0 else f"<+{text}>-{text}"
 
 
 @lru_cache(maxsize=1)

@@ -29,9 +29,9 @@ from tenure.base.errors import (
     InvalidBinary,
     NotSupported,
     ProtocolViolation,
-    UnknownCharacter,
 )
 from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.encodings import no_utf8
 from tenure.expr.types.interval import MICROS_PER_DAY, Interval
 from tenure.expr.types.json_values import Json, Jsonb
 from tenure.expr.types.system_types import REGS, letter_of_byte
@@ -56,8 +56,6 @@ _MICRO_ENDS = (-(2**63), 2**63 - 1)
 
 _INTERVAL = struct.Struct("!qii")
 _DAYS, _MICROS = struct.Struct("!i"), struct.Struct("!q")
-_SHORTEST_OF_FIRST_BYTE = ((0xC0, 1), (0xE0, 2), (0xF0, 3), (0xF8, 4))
-"""UTF-8: first bytes below this begin a character of so many bytes."""
 
 
 def text_of(data: bytes) -> str:
@@ -65,17 +63,10 @@ def text_of(data: bytes) -> str:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise _no_utf8(data, error.start) from None
+        raise no_utf8(data, error.start) from None
     if "\0" in text:
-        raise _no_utf8(data, data.index(0))
+        raise no_utf8(data, data.index(0))
     return text
-
-
-def _no_utf8(data: bytes, start: int) -> UnknownCharacter:
-    first = data[start]
-    length = next((size for below, size in _SHORTEST_OF_FIRST_BYTE if first < below), 1)
-    shown = " ".join(f"0x{byte:02x}" for byte in data[start : start + length])
-    return UnknownCharacter(f'invalid byte sequence for encoding "UTF8": {shown}')
 
 
 def unpack(layout: struct.Struct, data: bytes) -> tuple[Datum, ...]:

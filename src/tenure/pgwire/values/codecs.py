@@ -21,6 +21,7 @@ from functools import partial
 from tenure.base.errors import InvalidParameter
 from tenure.expr.types.arrays import ArrayOf
 from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.encodings import UTF8, Encoding
 from tenure.expr.types.enums import EnumOf
 from tenure.expr.types.json_values import JsonbType
 from tenure.pgwire.values.binary import (
@@ -42,31 +43,52 @@ __all__ = ["BINARY", "TEXT", "TypeInfo", "decoder", "encoder", "oid_of", "type_w
 TEXT, BINARY = 0, 1
 
 
-def encoder(type: Type, format: int, zone: tzinfo = UTC) -> Callable[[Datum], bytes]:
-    """`zone` is the session's, for text alone."""
+def encoder(
+    type: Type, format: int, zone: tzinfo = UTC, encoding: Encoding = UTF8
+) -> Callable[[Datum], bytes]:
+    """`zone` is the session's, for text alone; `encoding` is the client's."""
+    if not encoding.is_utf8 and _is_text(type, format):
+        encode = encoder(type, format, zone)
+        return lambda value: encoding.encode(encode(value).decode())
     if format == TEXT:
         return _text_encoder(type, zone)
     _require_binary(format)
     if isinstance(type, ArrayOf):
-        return array_encoder(type.element, encoder(type.element, BINARY))
+        return array_encoder(type.element, encoder(type.element, BINARY, encoding=encoding))
     if isinstance(type, JsonbType):
         return encode_jsonb(type)
     return str.encode if isinstance(type, EnumOf) else ENCODERS[type.ref.name]
 
 
-def decoder(type: Type, format: int, zone: tzinfo = UTC) -> Callable[[bytes], Datum]:
-    """Raises PostgreSQL's errors: 22P02, 22P03, 22021, 08P01, or the type's own."""
+def decoder(
+    type: Type, format: int, zone: tzinfo = UTC, encoding: Encoding = UTF8
+) -> Callable[[bytes], Datum]:
+    """Raises PostgreSQL's errors: 22P02, 22P03, 22P05, 22021, 08P01, or the type's own."""
+    if not encoding.is_utf8 and _is_text(type, format):
+        decode_utf8 = decoder(type, format, zone)
+        return lambda data: decode_utf8(encoding.decode(data).encode())
     if format == TEXT:
         return _text_decoder(type, zone)
     _require_binary(format)
     if isinstance(type, ArrayOf):
-        return array_decoder(type.element, decoder(type.element, BINARY))
+        return array_decoder(type.element, decoder(type.element, BINARY, encoding=encoding))
     if isinstance(type, JsonbType):
         return decode_jsonb(type)
     if isinstance(type, EnumOf) or type.ref.name not in DECODERS:
         return decode_as_text(type)
     decode = DECODERS[type.ref.name]
     return _held_to_modifiers(type, decode) if type.ref.modifiers else decode
+
+
+_TEXTS = frozenset(("text", "varchar", "char", "name", "unknown", "json", "jsonb", "aclitem", "pg_node_tree"))
+"""The types whose binary format is their text: jsonb's begins with a byte that all encodings share."""
+
+
+def _is_text(type: Type, format: int) -> bool:
+    """Whether its bytes depend on the client's encoding."""
+    if format == TEXT:
+        return True
+    return not isinstance(type, ArrayOf) and (isinstance(type, EnumOf) or type.ref.name in _TEXTS)
 
 
 def _require_binary(format: int) -> None:

@@ -13,6 +13,7 @@ from struct import Struct
 from typing import Final
 
 from tenure.expr.types.datatype import Datum
+from tenure.expr.types.encodings import UTF8, Encoding
 from tenure.pgwire.messages import UINT2, message, string
 from tenure.pgwire.values.codecs import encoder, oid_of
 from tenure.sql.session.answers import ResultColumn
@@ -32,11 +33,17 @@ class RowFormat:
 
     __slots__ = ("_encoders", "columns", "description")
 
-    def __init__(self, columns: Sequence[ResultColumn], formats: Sequence[int], zone: tzinfo) -> None:
+    def __init__(
+        self,
+        columns: Sequence[ResultColumn],
+        formats: Sequence[int],
+        zone: tzinfo,
+        encoding: Encoding = UTF8,
+    ) -> None:
         self.columns = columns
-        self.description = row_description(columns, formats)
+        self.description = row_description(columns, formats, encoding)
         self._encoders: tuple[Callable[[Datum], bytes], ...] = tuple(
-            encoder(column.type, code, zone) for column, code in zip(columns, formats, strict=True)
+            encoder(column.type, code, zone, encoding) for column, code in zip(columns, formats, strict=True)
         )
 
     def encode(self, rows: Sequence[Sequence[Datum]]) -> bytes:
@@ -61,9 +68,15 @@ class RowFormat:
         return b"".join(pieces)
 
 
-def row_description(columns: Sequence[ResultColumn], formats: Sequence[int]) -> bytes:
+def row_description(
+    columns: Sequence[ResultColumn], formats: Sequence[int], encoding: Encoding = UTF8
+) -> bytes:
+    if not encoding.is_utf8:
+        for column in columns:
+            encoding.encode(column.name)  # raises 22P05
     fields = [
-        string(column.name) + _field(column, code) for column, code in zip(columns, formats, strict=True)
+        string(column.name, encoding) + _field(column, code)
+        for column, code in zip(columns, formats, strict=True)
     ]
     return message(b"T", UINT2.pack(len(columns)) + b"".join(fields))
 

@@ -26,6 +26,7 @@ from functools import partial
 from tenure.base.errors import InFailedTransaction, RetryError, TooFewParameters
 from tenure.base.retries import Retries
 from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.encodings import Encoding
 from tenure.sql.execution import planning
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.plan_cache import CachedPlan, PlanCache
@@ -84,6 +85,10 @@ class Session:
     @property
     def zone(self) -> tzinfo:
         return self.state.variables.zone
+
+    @property
+    def encoding(self) -> Encoding:
+        return self.state.variables.encoding
 
     @property
     def doing(self) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import reduce
+from zoneinfo import ZoneInfo
 
 from tenure.base.errors import TenureError
 from tenure.catalog.descriptors.definitions import TypeRef
@@ -378,7 +379,7 @@ def _differ_in_digits(values: Sequence[Value]) -> bool:
 
 
 def is_utc(zone: tzinfo) -> bool:
-    return zone is UTC or str(zone) in ("UTC", "Etc/UTC")
+    return zone is UTC or (isinstance(zone, ZoneInfo) and zone.key in ("UTC", "Etc/UTC"))
 
 
 def unified(values: Sequence[Value]) -> tuple[Type, DuckType, list[str]]:

@@ -10,14 +10,15 @@ Walk: `sql.clients.session` calls `split`, `sql.execution.preparing` calls `plan
 `StatementTable` which it was given.
 """
 
-from tenure.base.errors import SyntaxFault, TooComplex
+from tenure.base.errors import SyntaxFault, TooComplex, UserError
 from tenure.expr.types.datatype import Type
 from tenure.sql.execution.plan_cache import CachedPlan
 from tenure.sql.execution.planner import Planner, StatementTable
-from tenure.sql.execution.statement import Control
+from tenure.sql.execution.statement import Control, Statement
 from tenure.sql.session.block import Block
 from tenure.sql.session.session_state import SessionState
 from tenure.sql.text import as_of, parse, tenure_statements
+from tenure.sql.text.parse import Tree
 
 
 def split(text: str, statements: StatementTable) -> list[str]:
@@ -92,7 +93,7 @@ def _plan(
         parsed = parse.one(rest)
         if parsed is None:
             return None
-        statement = planner.plan(parsed.tree)
+        statement = _planned(planner, parsed.tree, rest)
     planner.check_as_of()
     is_kept = not isinstance(statement, Control) and getattr(statement, "is_kept", False) and not moment
     names = planner.names
@@ -109,6 +110,16 @@ def _plan(
         is_of_draft=is_of_draft,
         temporary=block.use.temporary if is_kept and block.past is None else None,
     )
+
+
+def _planned(planner: Planner, tree: Tree, text: str) -> Statement | Control:
+    """Places in the tree count bytes; a client counts characters."""
+    try:
+        return planner.plan(tree)
+    except UserError as error:
+        if error.position and not text.isascii():
+            error.position = len(text.encode()[: error.position - 1].decode("utf-8", "ignore")) + 1
+        raise
 
 
 _ENDING = ("COMMIT", "ROLLBACK", "END_P", "ABORT_P")

@@ -21,6 +21,7 @@ from tenure.sql.execution.statement import Control, Result
 from tenure.sql.session import result_size
 from tenure.sql.session.answers import Answer, NotShort, Pending
 from tenure.sql.session.block import Block
+from tenure.sql.session.client_facts import check_text
 from tenure.sql.session.session_state import SessionState
 
 BATCH_ROWS = 1_000
@@ -112,6 +113,7 @@ class PortalRuns:
             if are_large and portal.account is not None:
                 portal.account.settle()
             rows += piece
+        check_text(session.variables.encoding, portal.columns or (), rows)
         portal.position += len(rows)
         portal.is_at_end = portal.is_done
         portal.result_bytes += size_bytes

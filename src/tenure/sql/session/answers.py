@@ -27,6 +27,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from tenure.base.env import Env
 from tenure.base.errors import TenureError
 from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.encodings import Encoding
 
 
 class ResultColumn(NamedTuple):
@@ -232,6 +233,11 @@ class Client(Protocol):
     @property
     def zone(self) -> tzinfo:
         """The session's time zone, for timestamptz as text; the door asks when `changed` is not empty."""
+        ...
+
+    @property
+    def encoding(self) -> Encoding:
+        """The client's encoding; the same."""
         ...
 
     def parameters(self) -> dict[str, str]:

@@ -24,6 +24,7 @@ from tenure.cluster.locks.row_locks import RowLocks
 from tenure.cluster.sessions.session_records import SessionId
 from tenure.cluster.settings import ClusterSettings
 from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.encodings import Encoding
 from tenure.kv.store import Store
 from tenure.retention.snapshots import NamedSnapshots
 from tenure.retention.sweeping.services import SweepServices
@@ -41,9 +42,9 @@ from tenure.table.temporary_rows import TemporaryRows
 class Codecs(Protocol):
     """Values in the wire's binary format, for COPY; the door knows it."""
 
-    def encoders(self, types: Sequence[Type]) -> Sequence[Callable[[Datum], bytes]]: ...
+    def encoders(self, types: Sequence[Type], encoding: Encoding) -> Sequence[Callable[[Datum], bytes]]: ...
 
-    def decoders(self, types: Sequence[Type]) -> Sequence[Callable[[bytes], Datum]]: ...
+    def decoders(self, types: Sequence[Type], encoding: Encoding) -> Sequence[Callable[[bytes], Datum]]: ...
 
 
 NO_TABLES: set[int] = set()

@@ -18,12 +18,14 @@ SHOW.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from functools import lru_cache
 from typing import NamedTuple, NoReturn
 
 from tenure.base.errors import FixedVariable, InvalidParameter, NotSupported, UndefinedVariable
-from tenure.expr.types.zones import spelling_of, zone_of
+from tenure.expr.types.encodings import UTF8, Encoding, encoding_named
+from tenure.expr.types.zones import session_zone
+from tenure.sql.session.client_facts import client_encoding, time_zone
 
 Check = Callable[[str], str]
 """Gives the value as it is shown; raises ValueError if it is none."""
@@ -137,19 +139,6 @@ def _text(text: str) -> str:
     return text
 
 
-def _zone(text: str) -> str:
-    if text.lower() in ("default", "local"):
-        return "UTC"
-    if text.upper() in ("UTC", "GMT", "Z"):
-        return text.upper() if text.upper() != "Z" else "UTC"
-    if spelling := spelling_of(text):
-        return spelling
-    if zone_of(text) is not None or _OFFSET.fullmatch(text):
-        raise NotSupported("an offset as the time zone of a session is not supported")
-    raise ValueError(text)
-
-
-_OFFSET = re.compile(r"\s*[+-]?\d+(?:\.\d*)?\s*", re.ASCII)
 _ISO_STYLE = _style(
     *("ISO, MDY", "iso", "iso,mdy", "mdy", "us"),
     unsupported="iso sql postgres postgresql german dmy mdy ymd euro european us noneuro noneuropean",
@@ -169,11 +158,6 @@ ROLE, NO_ROLE = "role", "none"
 ISOLATION = ("serializable", "repeatable read", "read committed", "read uncommitted")
 
 
-def _encoding(text: str) -> str:
-    """Only letters and digits count: asyncpg sends quotes along."""
-    return _only("UTF8", "unicode")("".join(each for each in text if each.isalnum()))
-
-
 def _nobody_else(text: str) -> NoReturn:
     raise NotSupported("a session cannot act for another user", hint="Log in as that user.")
 
@@ -188,7 +172,7 @@ def _severity(text: str) -> str:
 DEFINITIONS: tuple[Variable, ...] = (
     Variable("application_name", "", _text, "Names the client in SHOW SESSIONS.", is_reported=True),
     Variable("bytea_output", "hex", _style("hex", unsupported="escape"), "How bytea is written."),
-    Variable("client_encoding", "UTF8", _encoding, "UTF8.", is_reported=True),
+    Variable("client_encoding", "UTF8", client_encoding, "Of text to and from the client.", is_reported=True),
     Variable(
         "client_min_messages",
         "notice",
@@ -272,7 +256,7 @@ DEFINITIONS: tuple[Variable, ...] = (
     Variable(
         "standard_conforming_strings", "on", _only("on", "true", "1", "yes"), "Always.", is_reported=True
     ),
-    Variable("TimeZone", "UTC", _zone, "Of timestamps with time zone.", is_reported=True),
+    Variable("TimeZone", "UTC", time_zone, "Of timestamps with time zone.", is_reported=True),
     Variable("transaction_deferrable", "off", _boolean, "Of this transaction; without effect."),
     Variable("transaction_isolation", "serializable", _one_of(*ISOLATION), "Of this transaction."),
     Variable("transaction_read_only", "off", _boolean, "Whether this transaction only reads."),
@@ -468,19 +452,28 @@ class Variables:
         """The session's time zone."""
         return self.effects.zone
 
+    @property
+    def encoding(self) -> Encoding:
+        """The client's, into which all text for it is converted."""
+        return self.effects.encoding
+
 
 class Effects:
     """Values derived from variables that every statement needs: computed once, until a variable changes."""
 
-    __slots__ = ("is_read_only", "of", "role", "search_path", "zone")
+    __slots__ = ("encoding", "is_read_only", "of", "role", "search_path", "zone")
 
     def __init__(self, variables: Variables) -> None:
         self.of = variables.values
         self.search_path = _search_path(variables["search_path"])
         self.is_read_only = variables["transaction_read_only"] == "on"
         self.role = variables[ROLE]
-        name = variables["TimeZone"]
-        self.zone = UTC if name in ("UTC", "GMT") else zone_of(name) or UTC
+        self.zone = session_zone(variables["TimeZone"])
+        self.encoding = _encoding(variables["client_encoding"])
+
+
+def _encoding(name: str) -> Encoding:
+    return UTF8 if name == UTF8.name else encoding_named(name)
 
 
 @lru_cache(maxsize=1024)

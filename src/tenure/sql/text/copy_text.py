@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from tenure.base.errors import BadFile, UnknownCharacter
 from tenure.expr.formats.copy_escapes import split_escaped, unescaped
+from tenure.expr.types.encodings import Encoding
 
 FIELD_BYTES_MAX = 64 * 1024 * 1024
 """The longest row that is waited for: beyond it a quote was probably never closed."""
@@ -37,6 +38,8 @@ class Format:
     """Positions that are always quoted; None: all of them."""
     force_null: frozenset[int] = frozenset()
     force_not_null: frozenset[int] = frozenset()
+    encoding: Encoding | None = None
+    """Of the data; None: the client's."""
 
 
 Field = str | None

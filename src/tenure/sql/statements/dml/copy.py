@@ -7,7 +7,7 @@ Walk: `statements.statement_table` -> `plan` -> `CopyFrom` or `CopyTo`, whose ru
 that it feeds or drains.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
@@ -19,11 +19,9 @@ from tenure.base.errors import (
     DuplicateColumn,
     InsufficientPrivilege,
     InvalidColumnReference,
-    InvalidParameter,
     NotSupported,
     QueryCanceled,
     ReadOnlyTransaction,
-    SyntaxFault,
     UndefinedColumn,
     UserError,
     WrongObjectType,
@@ -35,6 +33,7 @@ from tenure.catalog.descriptors.definitions import Column as TableColumn
 from tenure.catalog.descriptors.definitions import Table, visible
 from tenure.expr.tree.sequence_needs import default_needs
 from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.encodings import Encoding
 from tenure.expr.types.type_names import type_of
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner
@@ -43,6 +42,7 @@ from tenure.sql.session.answers import Answer, CopyFormat, Pending, ResultColumn
 from tenure.sql.session.services import Codecs
 from tenure.sql.statements.dml import queries
 from tenure.sql.statements.dml.copy_blocks import BlockCopy
+from tenure.sql.statements.dml.copy_options import copy_format
 from tenure.sql.statements.dml.forgotten_keys import explain_violation
 from tenure.sql.statements.dml.queries import Select, SelectAsOf
 from tenure.sql.statements.dml.writes import refuse_system
@@ -50,7 +50,7 @@ from tenure.sql.statements.dml.writing import writer_of
 from tenure.sql.text import parse
 from tenure.sql.text.copy_binary import SIGNATURE, BinaryReader
 from tenure.sql.text.copy_text import CopyReader, Field, Format, writer
-from tenure.sql.text.parse import Tree, child, items, kind, names
+from tenure.sql.text.parse import Tree, child, kind, names
 from tenure.table.columns import Values
 from tenure.table.write import TableWriter
 
@@ -104,6 +104,8 @@ class _Incoming:
         self.columns = len(copy.targets)
 
     def write(self, data: bytes) -> None:
+        if self._binary is None:
+            data = _encoding(self._copy.format, self._execution).to_utf8(data)
         self._execution.session.memory.charged(self._execution.account, partial(self._write, data))
 
     def _write(self, data: bytes) -> None:
@@ -159,7 +161,7 @@ class _Incoming:
             yield values
 
     def _from_binary(self, rows: Iterator[list[bytes | None]]) -> Iterator[Values]:
-        decoders = self._copy.codecs.decoders(self._copy.types)
+        decoders = self._copy.codecs.decoders(self._copy.types, self._execution.session.variables.encoding)
         for fields in rows:
             if len(fields) != len(self._copy.targets):
                 raise BadFile(f"row field count is {len(fields)}, expected {len(self._copy.targets)}")
@@ -265,25 +267,34 @@ class _Outgoing:
     def _header(self) -> bytes:
         """FORCE_QUOTE applies to values only, not to NULL."""
         format = replace(self._copy.format, force_quote=frozenset())
-        return writer(format)([each.name for each in self._copy.select.columns], format)
+        header = writer(format)([each.name for each in self._copy.select.columns], format)
+        return _encoding(format, self._execution).from_utf8(header)
 
     def _encoder(self) -> Callable[[Sequence[Datum]], bytes]:
         types = [each.type for each in self._copy.select.columns]
         format = self._copy.format
         if self._copy.kind is CopyFormat.BINARY:
-            return _binary_row(self._copy.codecs.encoders(types))
+            return _binary_row(self._copy.codecs.encoders(types, self._execution.session.variables.encoding))
         zone = self._execution.session.variables.zone
         render = [_renderer(each, zone) for each in types]
         line = writer(format)
+        from_utf8 = _encoding(format, self._execution).from_utf8
 
         def encode(row: Sequence[Datum]) -> bytes:
             pairs = zip(render, row, strict=True)
-            return line([None if value is None else shown(value) for shown, value in pairs], format)
+            return from_utf8(
+                line([None if value is None else shown(value) for shown, value in pairs], format)
+            )
 
         return encode
 
     def tag(self) -> str:
         return f"COPY {self._count}"
+
+
+def _encoding(format: Format, execution: Execution) -> Encoding:
+    """The encoding that the statement names, else the client's."""
+    return execution.session.variables.encoding if format.encoding is None else format.encoding
 
 
 def _renderer(kind_of: Type, zone: tzinfo) -> Callable[[Datum], str]:
@@ -339,7 +350,7 @@ def _plan_from(codecs: Codecs, finish: FinishTransaction, planner: Planner, tree
         planner.names.require(table.id, INSERT, each.id)
     left = [each for each in visible(table.columns) if each not in targets]
     planner.names.require_sequences(default_needs(left))
-    format, how = _format(tree, [each.name for each in targets])
+    format, how = copy_format(tree, [each.name for each in targets])
     types = tuple(type_of(each.type, planner.names.enum) for each in targets)
     return CopyFrom(table, targets, types, format, how, codecs, finish)
 
@@ -371,7 +382,7 @@ def _plan_to(codecs: Codecs, finish: FinishTransaction, planner: Planner, tree: 
     if kind(query) != "SelectStmt":
         raise NotSupported("COPY of a statement that writes is not supported")
     select = queries.plan(planner, query)
-    format, how = _format(tree, [each.name for each in select.columns])
+    format, how = copy_format(tree, [each.name for each in select.columns])
     return CopyTo(select, format, how, select.parameters, codecs, finish)
 
 
@@ -393,88 +404,3 @@ def _select_of(planner: Planner, tree: Tree) -> Tree:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _format(tree: Tree, columns: list[str]) -> tuple[Format, CopyFormat]:
-    options = {each.defname: child(each, "arg") for each in items(tree.options)}
-    how = _how(_word(options.pop("format")) if "format" in options else "text")
-    is_csv = how is CopyFormat.CSV
-    _check_csv_options(options, is_csv=is_csv, is_from=tree.is_from)
-    found: dict[str, object] = {"is_csv": is_csv, "force_quote": frozenset()}
-    if is_csv:
-        found |= {"delimiter": ",", "null": ""}
-    for name, value in options.items():
-        match name:
-            case "delimiter" | "quote" | "escape":
-                found[name] = _character(name, _word(value))
-                if name == "quote" and "escape" not in options:
-                    found["escape"] = found["quote"]
-            case "null":
-                found["null"] = _word(value)
-            case "header":
-                found["has_header"] = _is_on(value)
-                found["must_match"] = value is not None and _word(value).lower() == "match"
-            case "encoding":
-                if _word(value).upper().replace("-", "") != "UTF8":
-                    raise NotSupported("COPY is in UTF8 only")
-            case "force_quote" | "force_null" | "force_not_null":
-                found[name] = _positions(value, columns)
-            case "freeze" | "oids":
-                pass
-            case _:
-                raise SyntaxFault(f'option "{name}" not recognized')
-    return Format(**found), how  # type: ignore[arg-type]
-
-
-def _check_csv_options(options: Collection[str], *, is_csv: bool, is_from: bool) -> None:
-    for name in ("quote", "escape", "force_quote", "force_not_null", "force_null"):
-        if name not in options:
-            continue
-        if not is_csv:
-            raise NotSupported(f"COPY {name.upper()} requires CSV mode")
-        if name == "force_quote" and is_from:
-            raise NotSupported("COPY FORCE_QUOTE cannot be used with COPY FROM")
-        if name in ("force_not_null", "force_null") and not is_from:
-            raise InvalidParameter(f"COPY {name.upper()} cannot be used with COPY TO")
-
-
-def _how(name: str) -> CopyFormat:
-    try:
-        return CopyFormat(name)
-    except ValueError:
-        raise InvalidParameter(f'COPY format "{name}" not recognized') from None
-
-
-def _word(value: Tree) -> str:
-    if kind(value) == "String":
-        return str(value.sval)
-    if kind(value) in ("Integer",):
-        return str(value.ival)
-    if kind(value) == "Boolean":
-        return "true" if value.boolval else "false"
-    raise InvalidParameter("COPY: an option needs a word or a string")
-
-
-def _character(name: str, text: str) -> str:
-    if len(text.encode()) != 1:
-        raise NotSupported(f"COPY {name} must be a single one-byte character")
-    if text in "\r\n":
-        raise InvalidParameter(f"COPY {name} cannot be newline or carriage return")
-    return text
-
-
-def _is_on(value: Tree | None) -> bool:
-    return value is None or _word(value).lower() in ("true", "on", "1", "match")
-
-
-def _positions(value: Tree, columns: list[str]) -> frozenset[int]:
-    if kind(value) == "A_Star":
-        return frozenset(range(len(columns)))
-    positions: set[int] = set()
-    for name in names(value.items):
-        if name not in columns:
-            raise UndefinedColumn(f'column "{name}" does not exist')
-        if columns.index(name) in positions:
-            raise DuplicateColumn(f'column "{name}" specified more than once')
-        positions.add(columns.index(name))
-    return frozenset(positions)

@@ -146,9 +146,10 @@ def _multi(planner: Planner, tree: Tree) -> Control:
 def _values(tree: Tree) -> Iterator[str]:
     is_list = tree.name.lower() == "search_path"
     for each in parse.items(tree.args):
-        if parse.kind(each) == "TypeCast":
+        is_interval = parse.kind(each) == "TypeCast"
+        if is_interval:
             each = parse.unwrap(each.arg)
-        text = constant(each)
+        text = f"INTERVAL '{constant(each)}'" if is_interval else constant(each)
         yield '"' + text.replace('"', '""') + '"' if is_list and not _is_plain(text) else text
 
 
