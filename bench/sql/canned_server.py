@@ -16,6 +16,7 @@ from datetime import UTC, tzinfo
 from tenure.base.env import SystemEnv
 from tenure.expr import type_of
 from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.encodings import UTF8
 from tenure.expr.types.type_names import parse_type_name
 from tenure.pgwire.door import RECEIVE_BYTES
 from tenure.pgwire.server import Server
@@ -49,6 +50,7 @@ class CannedClient:
         self.notices: list[Notice] = []
         self.changed: dict[str, str] = {}
         self.zone: tzinfo = UTC
+        self.encoding = UTF8
         self._statement = CannedStatement()
 
     def parameters(self) -> dict[str, str]:
