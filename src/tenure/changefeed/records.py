@@ -21,7 +21,7 @@ class ScanKind(Enum):
     ROWS = "rows"
     """All rows visible at a time."""
     TAKEOVER = "takeover"
-    """The difference that a new primary index makes at a time."""
+    """The difference that a new version makes at a time."""
     CHANGES = "changes"
     """All revisions after the frontier, up to a time, from the lake."""
 

@@ -144,4 +144,5 @@ def response_to(event: TableEvent, options: FeedOptions) -> Response:
     is_full = is_schema_change and options.policy is SchemaPolicy.BACKFILL
     if EventKind.NEW_PRIMARY_INDEX in event.kinds:
         return Response(scan=ScanPosition(ScanKind.TAKEOVER, event.at, is_full=is_full))
-    return Response(scan=ScanPosition(ScanKind.ROWS, event.at) if is_full else None)
+    # Compared with the rows before: what is deleted at that very time is in no scan of it.
+    return Response(scan=ScanPosition(ScanKind.TAKEOVER, event.at, is_full=True) if is_full else None)

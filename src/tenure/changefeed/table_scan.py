@@ -1,8 +1,8 @@
 """Scans of a whole table: all its rows at a time, or the difference that a new primary index makes.
 
     ROWS        every row visible at T
-    TAKEOVER    at M another index became the primary one. Its rows are compared with those that the former
-                index had just before M:
+    TAKEOVER    at M another version took over, maybe with another primary index. Its rows are compared with
+                those of the former version just before M:
                     only in the former one     deleted at M
                     in both                    emitted if it looks different, or if all rows are wanted
                     only in the new one        emitted

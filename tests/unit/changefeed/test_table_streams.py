@@ -161,3 +161,22 @@ def test_rows_of_a_column_with_an_enum_have_their_labels(feeding: Feeding) -> No
         feeding.done("ALTER TYPE mood ADD VALUE 'glad'")
         feeding.done("INSERT INTO t VALUES (2, 'glad')")
         assert [each["after"]["m"] for each in feed.catch_up()] == ["sad", "glad"]
+
+
+@pytest.mark.invariant("I35")
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("change", ["ADD COLUMN c int DEFAULT 5", "DROP COLUMN b", "RENAME COLUMN b TO c"])
+def test_a_deletion_in_the_block_of_a_schema_change_is_emitted(
+    feeding: Feeding, change: str, restarts: bool
+) -> None:
+    feeding.done("CREATE TABLE t (a int PRIMARY KEY, b int)")
+    feeding.done("INSERT INTO t VALUES (1, 1), (2, 2)")
+    with feeding.feed() as feed:
+        feed.catch_up()
+        feeding.done("BEGIN")
+        feeding.done("DELETE FROM t WHERE a = 1")
+        feeding.done("UPDATE t SET a = 3 WHERE a = 2")
+        feeding.done(f"ALTER TABLE t {change}")
+        feeding.done("COMMIT")
+        feed.catch_up(restarts=restarts)
+        feed.compare()
