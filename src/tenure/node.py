@@ -69,6 +69,7 @@ class Node:
         self.catalog, self.leases, self.lease_waits = catalog.catalog, catalog.leases, catalog.lease_waits
         self.publisher, self.layouts, self.context = catalog.publisher, tables.layouts, tables.context
         self.cluster, self.lake, self.tasks = cluster, tables.lake, tables.tasks
+        self.feeds = jobs.feeds
         self.sweeps, self.tracker, self.protections = jobs.sweeps, protections.tracker, protections.store
         self.job_protections, self.long_reads = protections.of_jobs, protections.long_reads
         self.reconciler, self.temporary_rows = protections.reconciler, tables.temporary_rows

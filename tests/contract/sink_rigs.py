@@ -7,19 +7,43 @@ the messages 1 to n, and is resolved at n.
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from tenure.base.env import SystemEnv
+from tenure.base.settings import DEFINITIONS, Settings
 from tenure.base.timestamp import parse
 from tenure.changefeed.messages import Message
-from tenure.changefeed.options import Envelope
+from tenure.changefeed.options import FeedOptions
 from tenure.changefeed.records import FeedPosition, TablePosition
-from tenure.changefeed.sinks.files import FileSink
-from tenure.changefeed.sinks.sink import Sink
+from tenure.changefeed.sinks.destinations import destination_of
+from tenure.changefeed.sinks.sink import Sink, SinkRun
 from tenure.storage.locations import Locations
+from tests.webhook_server import WebhookServer
 
 JOB = 42
 KEYS = 3
 START = FeedPosition((TablePosition(7, 0),))
+OPTIONS = FeedOptions(key_in_value=True, topic_in_value=True, resolved_seconds=1.0)
+SEND_SECONDS = 20.0
+LOOPBACK = {
+    "changefeed.webhook.networks": "127.0.0.0/8, ::1/128",
+    "changefeed.webhook.ports": "1-65535",
+    "changefeed.webhook.http": "on",
+}
+
+
+def settings_with(texts: dict[str, str]) -> Settings:
+    settings = Settings(DEFINITIONS)
+    for name, text in texts.items():
+        settings = settings.with_text(name, text)
+    return settings
+
+
+def sink_run(run: int, options: FeedOptions = OPTIONS, **others: Any) -> SinkRun:
+    """A run that may always send, to loopback too."""
+    env, settings = SystemEnv(), settings_with(LOOPBACK)
+    always = SinkRun(JOB, run, options, env, lambda: settings, lambda: SEND_SECONDS, env.sleep)
+    return always._replace(**others)
 
 
 def message(number: int, topic: str = "t", *, note: str = "") -> Message:
@@ -60,7 +84,7 @@ class FileRig:
         self._locations.make_directory()
 
     def open(self, run: int) -> Sink:
-        return FileSink(self._locations.resolve("feed"), job=JOB, run=run, envelope=Envelope.WRAPPED)
+        return destination_of("feed", self._locations, settings_with({})).open(sink_run(run))
 
     def deliveries(self) -> Sequence[Delivery]:
         return list(self._read())
@@ -77,3 +101,29 @@ class FileRig:
 
     def close(self) -> None:
         pass
+
+
+class WebhookRig:
+    delivers_once = False
+
+    def __init__(self, directory: Path) -> None:
+        self.server = WebhookServer(directory)
+
+    def open(self, run: int) -> Sink:
+        text = self.server.url()
+        return destination_of(text, Locations(None), settings_with(LOOPBACK)).open(sink_run(run))
+
+    def deliveries(self) -> Sequence[Delivery]:
+        return list(self._read())
+
+    def _read(self) -> Iterator[Delivery]:
+        for request in self.server.requests:
+            run, value = int(request.headers["Tenure-Run"]), request.value
+            if "resolved" in value:
+                yield Delivery(run, parse(value["resolved"]), is_resolved=True)
+            else:
+                assert len(value["payload"]) == value["length"]
+                yield from (Delivery(run, each["after"]["n"]) for each in value["payload"])
+
+    def close(self) -> None:
+        self.server.close()

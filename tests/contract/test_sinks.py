@@ -11,7 +11,7 @@ import pytest
 
 from tenure.base.errors import RetryError
 from tenure.changefeed.records import FeedPosition
-from tests.contract.sink_rigs import KEYS, START, Delivery, FileRig, Rig, message, position
+from tests.contract.sink_rigs import KEYS, START, Delivery, FileRig, Rig, WebhookRig, message, position
 
 MESSAGES = 9
 PIECE = 2
@@ -19,7 +19,7 @@ PIECE = 2
 STEPS = 12
 """Of a run from the start to the end: see `Script`."""
 
-RIGS: dict[str, Callable[[Path], Rig]] = {"files": FileRig}
+RIGS: dict[str, Callable[[Path], Rig]] = {"files": FileRig, "webhook": WebhookRig}
 
 
 @pytest.fixture(params=[*RIGS])

@@ -1,7 +1,7 @@
 """Kinds of settings: how values of a type are read and written, and how far they may go.
 
 Durations are seconds, written with the greatest unit that leaves a whole number: 40s, 500ms, 5m, 14d; a plain
-number is seconds.
+number is seconds. Lists are texts with commas; each member is checked when the list is set.
 
 Walk: `base.settings` defines settings of these kinds.
 """
@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import ip_network
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -97,6 +98,31 @@ def render_duration(seconds: float) -> str:
     return f"{micros // _UNIT_MICROS[unit]}{unit}"
 
 
+def parts_of(text: str) -> list[str]:
+    """The members of a list in a text, which are separated by commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def port_range(text: str) -> range:
+    """Reads 443 or 8000-8999. Raises ValueError."""
+    first, mark, last = text.partition("-")
+    ports = range(_parse_int(first), _parse_int(last if mark else first) + 1)
+    if not ports or ports[0] < 1 or ports[-1] > _PORT_MAX:
+        raise ValueError(text)
+    return ports
+
+
+def _list_of(check: Callable[[str], object]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        for part in parts_of(text):
+            check(part)
+        return ", ".join(parts_of(text))
+
+    return parse
+
+
+_PORT_MAX = 65_535
+
 BOOL = SettingKind("on or off", bool, _parse_bool, _render_bool)
 INT = SettingKind("a whole number", int, _parse_int, str)
 FLOAT = SettingKind("a number", float, _parse_float, repr)
@@ -109,3 +135,6 @@ DURATION = SettingKind(
     lower=0.0,
     upper=_DURATION_MAX_SECONDS,
 )
+NETWORKS = SettingKind("networks such as 10.1.0.0/16, fd12::/48", str, _list_of(ip_network), str)
+PORTS = SettingKind("ports such as 443, 8000-8999", str, _list_of(port_range), str)
+NAMES = SettingKind("names, separated by commas", str, _list_of(str), str)

@@ -3,6 +3,7 @@
 Walk: parts get a `Settings`, or only the value they need; `cluster.settings` stores values of these.
 """
 
+from tenure.base.feed_settings import FEED_SETTINGS
 from tenure.base.setting_kinds import BOOL, DURATION, INT
 from tenure.base.setting_values import AnySetting as AnySetting
 from tenure.base.setting_values import Setting as Setting
@@ -369,6 +370,7 @@ CHECKPOINT_FREQUENCY = Setting(
 
 DEFINITIONS: tuple[AnySetting, ...] = (
     CHECKPOINT_FREQUENCY,
+    *FEED_SETTINGS,
     GC_INTERVAL,
     GC_SYSTEM_TTL,
     SPARK_MIN_ROWS,

@@ -10,29 +10,32 @@ checkpoints, but not with each of them, because sweeps read what protections cha
 and ends with it. If the feed's options say so, it expires when the last checkpoint is too old: that ends the
 feed.
 
-A sink cannot be fenced. So the claim is confirmed before each commit of the sink, and what a run without a
-claim could write is told apart by its run number.
+A sink cannot be fenced. So the claim is confirmed before each commit of the sink, a send to another machine
+starts only while it is sure to end under this claim (`changefeed.sinks.send_window`), and what a run without
+a claim could write is told apart by its run number.
 
 Walk: `sql.statements.jobs.changefeeds` -> `start`; `composition.job_layer` -> `changefeed_kind`;
 `cluster.jobs.runner` -> `FeedRun.run` -> `Feed.step`, `Sink.commit`, `Run.checkpoint`.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from tenure.base.settings import CHECKPOINT_FREQUENCY
 from tenure.base.timestamp import ZERO_AT, to_text
-from tenure.catalog.accounts.predefined_roles import WRITE_FILES
 from tenure.catalog.accounts.privileges import CHANGEFEED
 from tenure.catalog.accounts.rights import Rights, require_files
 from tenure.catalog.accounts.sealing import sealed, unsealed
 from tenure.catalog.leases.access_sources import StoredAccess
 from tenure.changefeed.feed import Feed
 from tenure.changefeed.records import FeedPayload, FeedPosition
-from tenure.changefeed.sinks.files import FileSink
-from tenure.changefeed.sinks.sink import Sink
+from tenure.changefeed.sinks.destinations import Destination, destination_of
+from tenure.changefeed.sinks.send_window import SendWindow
+from tenure.changefeed.sinks.sink import Sink, SinkRun
 from tenure.changefeed.table_stream import FeedSources
 from tenure.cluster.jobs.job_table import Job, Jobs
 from tenure.cluster.jobs.runs import SQL, JobKind, Run
+from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.records import pack, replace, unpack
 from tenure.kv.transaction import Transaction
 from tenure.retention.job_protections import JobProtections
@@ -40,8 +43,6 @@ from tenure.retention.protections.protection_records import Mode, Targets
 from tenure.storage.locations import Locations
 
 KIND = "changefeed"
-WRITING = "write a changefeed to files"
-"""As refusals call it."""
 
 WAIT_SECONDS = 0.2
 """How long a wait looks at nothing but signals, before the run sees whether it was told to stop."""
@@ -58,15 +59,20 @@ class FeedServices(NamedTuple):
     jobs: Jobs
     protections: JobProtections
     locations: Locations
+    session: Callable[[], NodeSession]
+
+    def destination(self, text: str) -> Destination:
+        return destination_of(text, self.locations, self.sources.store.settings)
 
 
 def start(
     txn: Transaction, services: FeedServices, payload: FeedPayload, *, owner: str, description: str
 ) -> Job:
     """Creates the job, and protects all that it is going to read."""
+    is_secret = services.destination(payload.sink).is_secret
     id = services.jobs.fresh_id(txn)
     keyspace = services.sources.store.keyspace
-    kept = replace(payload, sink=sealed(txn, keyspace, id, payload.sink))
+    kept = replace(payload, sink=sealed(txn, keyspace, id, payload.sink, is_secret=is_secret))
     targets = Targets(tuple(each.id for each in payload.tables))
     services.protections.protect(
         *(txn, id, _needed_since(payload.start), Mode.AFTER, targets),
@@ -87,19 +93,21 @@ def _needed_since(position: FeedPosition) -> int:
 
 def changefeed_kind(services: FeedServices) -> JobKind:
     def run(run: Run) -> None:
-        _check_creator(services, run)
-        FeedRun(services, run).run()
+        payload = payload_of(services, run)
+        destination = services.destination(payload.sink)
+        _check_creator(services, run, payload, destination)
+        FeedRun(services, run, payload, destination).run()
 
     return JobKind(run)
 
 
-def _check_creator(services: FeedServices, run: Run) -> None:
+def _check_creator(services: FeedServices, run: Run, payload: FeedPayload, destination: Destination) -> None:
     """A run begins only if the role that created the feed may still have it."""
     store, catalog = services.sources.store, services.sources.catalog
     now = store.snapshot()
     rights = Rights(StoredAccess(catalog, now), run.job.owner)
-    require_files(rights, WRITE_FILES, WRITING)
-    for table in unpack(run.job.payload, FeedPayload).tables:
+    require_files(rights, destination.role, destination.action)
+    for table in payload.tables:
         found = catalog.get(now, table.id)
         if found is not None:
             rights.require(found, CHANGEFEED)
@@ -111,19 +119,26 @@ def payload_of(services: FeedServices, run: Run) -> FeedPayload:
     return replace(kept, sink=unsealed(store.snapshot(), store.keyspace, run.job.id, kept.sink))
 
 
+def _sink_run(services: FeedServices, run: Run, payload: FeedPayload) -> SinkRun:
+    store = services.sources.store
+    return SinkRun(
+        *(run.job.id, run.fence.run, payload.options, store.env),
+        settings=lambda: store.settings,
+        begin_send=SendWindow(store, services.session, run).wait,
+        sleep=run.sleep,
+    )
+
+
 class FeedRun:
-    def __init__(self, services: FeedServices, run: Run) -> None:
+    def __init__(
+        self, services: FeedServices, run: Run, payload: FeedPayload, destination: Destination
+    ) -> None:
         self._services = services
         self._run = run
         self._env = services.sources.store.env
-        self._payload = payload = payload_of(services, run)
+        self._payload = payload
         saved = unpack(run.progress.data, FeedPosition) if run.progress.data else payload.start
-        self._sink: Sink = FileSink(
-            services.locations.resolve(payload.sink),
-            job=run.job.id,
-            run=run.fence.run,
-            envelope=payload.options.envelope,
-        )
+        self._sink: Sink = destination.open(_sink_run(services, run, payload))
         self._saved = self._sink.resume(saved)
         """The position of the last commit of the sink."""
         self._feed = Feed(services.sources, payload.tables, payload.options, self._saved, self._sink)

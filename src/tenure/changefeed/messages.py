@@ -7,8 +7,9 @@
     key_only   [1]    none                                         none
 
 `updated` and `mvcc_timestamp` tell when: the time of the change, which for rows of a scan is the time of the
-scan. `diff` adds `before`. `key_in_value` adds the key. Wrapped messages have these beside `after`, bare ones
-inside of `__tenure__`. Members are as in PostgreSQL's row_to_json; times are in UTC.
+scan. `diff` adds `before`. `key_in_value` adds the key, `topic_in_value` the topic. Wrapped messages have
+these beside `after`, bare ones inside of `__tenure__`. Members are as in PostgreSQL's row_to_json; times are
+in UTC.
 
 A consumer without a place for keys (a file) gets `line`: the value with its key in it, or a pair of both.
 
@@ -57,15 +58,15 @@ class Encoder:
         key = encoding.key(change.key)
         if self._options.envelope is Envelope.KEY_ONLY:
             return Message(topic, key, None, change.at)
-        return Message(topic, key, self._value(encoding, key, change), change.at)
+        return Message(topic, key, self._value(topic, encoding, key, change), change.at)
 
-    def _value(self, encoding: "_Encoding", key: str, change: RowChange) -> str:
+    def _value(self, topic: str, encoding: "_Encoding", key: str, change: RowChange) -> str:
         options = self._options
         members = None if change.after is None else encoding.members(change.after)
         row = "null" if members is None else f"{{{members}}}"
         if options.envelope is Envelope.ROW:
             return row
-        beside = self._metadata(key, change)
+        beside = self._metadata(topic, key, change)
         if options.envelope is Envelope.WRAPPED:
             return "{" + ",".join([f'"after":{row}', *beside]) + "}"
         if members is None:
@@ -73,7 +74,7 @@ class Encoder:
         metadata = [f'"{METADATA}":{{{",".join(beside)}}}'] if beside else []
         return "{" + ",".join([members, *metadata] if members else metadata) + "}"
 
-    def _metadata(self, key: str, change: RowChange) -> list[str]:
+    def _metadata(self, topic: str, key: str, change: RowChange) -> list[str]:
         options, at = self._options, to_text(change.at)
         beside = []
         if options.diff:
@@ -83,6 +84,8 @@ class Encoder:
             beside.append(f'"before":{before}')
         if options.key_in_value:
             beside.append(f'"key":{key}')
+        if options.topic_in_value:
+            beside.append(f'"topic":{quoted(topic)}')
         if options.updated:
             beside.append(f'"updated":"{at}"')
         if options.mvcc_timestamp:
@@ -125,10 +128,11 @@ def _writers(columns: Sequence[MessageColumn]) -> list[Write]:
     return [json_text_of(column.type) for column in columns]
 
 
-def line(message: Message, envelope: Envelope) -> str:
+def line(message: Message, options: FeedOptions) -> str:
     """A message for a consumer without a place for keys. Wrapped and bare ones contain their key."""
-    if envelope in (Envelope.WRAPPED, Envelope.BARE):
+    if options.envelope in (Envelope.WRAPPED, Envelope.BARE):
         assert message.value is not None
         return message.value
     value = "" if message.value is None else f',"value":{message.value}'
-    return f'{{"key":{message.key}{value}}}'
+    topic = f',"topic":{quoted(message.topic)}' if options.topic_in_value else ""
+    return f'{{"key":{message.key}{topic}{value}}}'

@@ -65,6 +65,7 @@ class FeedOptions(Record, frozen=True):
     mvcc_timestamp: bool = False
     diff: bool = False
     key_in_value: bool = False
+    topic_in_value: bool = False
     resolved_seconds: float | None = None
     """None: resolved timestamps are not told."""
     checkpoint_seconds: float | None = None
@@ -92,6 +93,7 @@ def read_options(values: Mapping[str, str | None], time_of: Callable[[str], Time
         mvcc_timestamp=_is_on(values, "mvcc_timestamp"),
         diff=_is_on(values, "diff"),
         key_in_value=_is_on(values, "key_in_value"),
+        topic_in_value=_is_on(values, "topic_in_value"),
         resolved_seconds=_resolved_seconds(values),
         checkpoint_seconds=_seconds(values, "min_checkpoint_frequency"),
         initial_scan=_initial_scan(values, InitialScan.NO if cursor_at else InitialScan.YES),
@@ -117,7 +119,7 @@ _OPTIONS = frozenset(
         *("cursor", "diff", "end_time", "envelope", "format", "gc_protect_expires_after"),
         *("initial_scan", "initial_scan_only"),
         *("key_in_value", "min_checkpoint_frequency", "mvcc_timestamp", "no_initial_scan", "resolved"),
-        *("schema_change_events", "schema_change_policy", "updated"),
+        *("schema_change_events", "schema_change_policy", "topic_in_value", "updated"),
     }
 )
 

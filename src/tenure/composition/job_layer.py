@@ -105,7 +105,9 @@ def _feeds(
 ) -> FeedServices:
     files = None if tables.lake is None else tables.lake.bases.checked
     sources = FeedSources(storage.store, catalog.catalog, files)
-    return FeedServices(sources, cluster.jobs, protections.of_jobs, storage.locations)
+    return FeedServices(
+        *(sources, cluster.jobs, protections.of_jobs, storage.locations), session=cluster.liveness.session
+    )
 
 
 def _lake_kinds(

@@ -10,7 +10,7 @@ import pytest
 
 from tenure.base.timestamp import add_seconds, parse, to_text
 from tenure.changefeed import job as feed_job
-from tenure.changefeed.job import FeedServices, changefeed_kind
+from tenure.changefeed.job import changefeed_kind
 from tenure.changefeed.records import FeedPosition
 from tenure.kv.records import unpack
 from tests.seeds import seeds
@@ -170,12 +170,9 @@ def test_a_run_that_ends_at_any_commit_repeats_and_loses_nothing(
     feeding.done("CREATE TABLE t (a int PRIMARY KEY, b int)")
     feeding.done("INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)")
     feed = FileFeed(feeding, directory)
-    services = FeedServices(
-        feeding.sources(), feeding.node.jobs, feeding.node.job_protections, feeding.node.locations
-    )
     job = feeding.node.jobs.get(feeding.node.store.snapshot(), feed.job)
     assert job is not None
-    by_hand = ByHand(feeding.node, changefeed_kind(services), job)
+    by_hand = ByHand(feeding.node, changefeed_kind(feeding.node.feeds), job)
     for commit in range(1, 9):
         feeding.done(f"UPDATE t SET b = b + 1 WHERE a <= {commit % 3 + 1}")
         if commit == 4:

@@ -7,19 +7,15 @@ import pytest
 
 from tenure.base.errors import RetryError
 from tenure.changefeed.messages import Message
-from tenure.changefeed.options import Envelope
 from tenure.changefeed.records import FeedPosition, TablePosition
 from tenure.changefeed.sinks import files
 from tenure.changefeed.sinks.files import FileSink
 from tenure.storage.locations import Locations
-
-JOB = 42
-START = FeedPosition((TablePosition(7, 0),))
+from tests.contract.sink_rigs import JOB, START, sink_run
 
 
 def sink(directory: Path, run: int) -> FileSink:
-    location = Locations(str(directory)).resolve("feed")
-    return FileSink(location, job=JOB, run=run, envelope=Envelope.WRAPPED)
+    return FileSink(Locations(str(directory)).resolve("feed"), sink_run(run))
 
 
 def position(at: int, rows: int) -> FeedPosition:

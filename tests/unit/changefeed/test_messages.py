@@ -62,11 +62,12 @@ def test_bare(feeding: Feeding) -> None:
 def test_row_and_key_only(feeding: Feeding) -> None:
     messages = emitted(feeding, envelope="row")
     assert values(messages) == [{"a": 1, "b": "x"}, {"a": 1, "b": 'y"'}, None]
-    assert json.loads(line(messages[0], Envelope.ROW)) == {"key": [1], "value": {"a": 1, "b": "x"}}
+    of_row = line(messages[0], FeedOptions(Envelope.ROW))
+    assert json.loads(of_row) == {"key": [1], "value": {"a": 1, "b": "x"}}
     feeding.done("DROP TABLE t")
     keys = emitted(feeding, envelope="key_only")
     assert values(keys) == [None] * 3
-    assert line(keys[2], Envelope.KEY_ONLY) == '{"key":[1]}'
+    assert line(keys[2], FeedOptions(Envelope.KEY_ONLY)) == '{"key":[1]}'
 
 
 def test_a_table_without_a_primary_key_has_its_hidden_row_id_as_key(feeding: Feeding) -> None:

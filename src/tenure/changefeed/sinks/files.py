@@ -14,7 +14,7 @@ Simplification: an object store cannot refuse a name that is taken, so there it 
 
 Invariant (batch-once): a change is in the files of exactly one manifest.
 
-Walk: `changefeed.job` makes one per run; `changefeed.feed` calls `emit`.
+Walk: `changefeed.sinks.destinations` makes one per run; `changefeed.feed` calls `emit`.
 """
 
 import json
@@ -25,8 +25,8 @@ from typing import NamedTuple
 from tenure.base.errors import FileExists, FileMissing, RetryError
 from tenure.base.timestamp import to_text
 from tenure.changefeed.messages import Message, line
-from tenure.changefeed.options import Envelope
 from tenure.changefeed.records import FeedPosition
+from tenure.changefeed.sinks.sink import SinkRun
 from tenure.kv.records import pack, replace, unpack
 from tenure.storage.location_text import file_stem
 from tenure.storage.locations import Location
@@ -58,11 +58,11 @@ class _Lines:
 
 
 class FileSink:
-    def __init__(self, location: Location, *, job: int, run: int, envelope: Envelope) -> None:
+    def __init__(self, location: Location, run: SinkRun) -> None:
         self._location = location
-        self._directory = str(job)
-        self._run = run
-        self._envelope = envelope
+        self._directory = str(run.job)
+        self._run = run.run
+        self._options = run.options
         self._batch = 0
         self._lines: dict[str, _Lines] = {}
         self._files: list[BatchFile] = []
@@ -77,7 +77,7 @@ class FileSink:
     def emit(self, messages: Sequence[Message]) -> int:
         size = 0
         for message in messages:
-            text = line(message, self._envelope).encode() + b"\n"
+            text = line(message, self._options).encode() + b"\n"
             lines = self._lines.setdefault(message.topic, _Lines())
             lines.add(text)
             size += len(text)

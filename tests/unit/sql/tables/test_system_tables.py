@@ -216,6 +216,10 @@ def test_passwords_are_not_shown(served: Served) -> None:
             "EXPLAIN IMPORT INTO t CSV DATA ('s3://b/a?redacted",
         ),
         ("/* */ import into t csv data ('a.csv')", "/* */ import into t csv data ('a.csv')"),
+        ("CREATE CHANGEFEED FOR t INTO 'https://h/y' WITH x", "CREATE CHANGEFEED FOR t INTO ..."),
+        ("/* */ create changefeed for t into $$kafka://y$$", "/* */ create changefeed for t into ..."),
+        ("CREATE CHANGEFEED FOR t INTO 'feeds/t'", "CREATE CHANGEFEED FOR t INTO 'feeds/t'"),
+        ("CREATE CHANGEFEED FOR t INTO 'https://y", "..."),
     ],
 )
 @pytest.mark.invariant("S24")

@@ -1,10 +1,10 @@
-"""CREATE CHANGEFEED: the changes of tables go into files, by a job.
+"""CREATE CHANGEFEED: the changes of tables go into files or to other machines, by a job.
 
-    CREATE CHANGEFEED FOR [TABLE] t [, ...] INTO 'location' [WITH option [= value], ...]
+    CREATE CHANGEFEED FOR [TABLE] t [, ...] INTO 'sink' [WITH option [= value], ...]
     SHOW CHANGEFEED JOBS
 
-It needs the privilege CHANGEFEED on each table. Files are the operator's: writing them needs the role
-`pg_write_server_files`. The statement is not part of any transaction.
+It needs the privilege CHANGEFEED on each table. Files and the network are the operator's: using them needs
+the role that `changefeed.sinks.destinations` names. The statement is not part of any transaction.
 
 Walk: `statements.statement_table` -> `plan_create` -> `CreateChangefeed.control` -> `changefeed.job.start`.
 """
@@ -21,16 +21,14 @@ from tenure.base.errors import (
     WrongObjectType,
 )
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.accounts.predefined_roles import WRITE_FILES
 from tenure.catalog.accounts.privileges import CHANGEFEED
 from tenure.catalog.accounts.rights import require_files
 from tenure.catalog.descriptors.definitions import Table, TypeRef, is_dropped
-from tenure.changefeed.job import WRITING, FeedServices, start
+from tenure.changefeed.job import FeedServices, start
 from tenure.changefeed.options import FeedOptions, read_options
 from tenure.changefeed.records import FeedPayload, FeedPosition, FeedTable
 from tenure.changefeed.table_stream import first_position
 from tenure.expr.types.type_names import type_of
-from tenure.kv.records import replace
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner, WordsPlanner
 from tenure.sql.execution.statement import Control, Statement
@@ -60,15 +58,13 @@ class CreateChangefeed(Control):
     def control(self, execution: Execution) -> Answer:
         feeds = check_may_feed(self.bulk, execution, self.tables)
         session = execution.session
-        require_files(session.rights(), WRITE_FILES, WRITING)
-        location = feeds.locations.resolve(self.location)
-        if location.has_wildcards:
-            raise InvalidParameter(f'location "{location.shown}" has wildcards', hint="Name a directory.")
-        # A file has no place for keys but the lines themselves.
-        options = replace(options_of(execution, self.options), key_in_value=True)
+        destination = feeds.destination(self.location)
+        require_files(session.rights(), destination.role, destination.action)
+        options = destination.adapted(options_of(execution, self.options))
+        destination.check()
         begin = position_of(feeds, self.tables, options)
-        payload = FeedPayload(self._feed_tables(), self.location, options, begin, location.shown)
-        described = f"{TAG} FOR TABLE {', '.join(self.names)} INTO '{location.shown}'"
+        payload = FeedPayload(self._feed_tables(), self.location, options, begin, destination.shown)
+        described = f"{TAG} FOR TABLE {', '.join(self.names)} INTO '{destination.shown}'"
         id = create_job(
             execution,
             lambda txn: start(txn, feeds, payload, owner=session.user, description=described),
@@ -129,7 +125,9 @@ def plan_create(bulk: BulkServices, planner: Planner, reader: TokenReader) -> Co
     options = _options(reader)
     reader.end()
     if location is None:
-        raise NotSupported(f"{TAG} without INTO is not supported yet", hint="Name a directory for files.")
+        raise NotSupported(
+            f"{TAG} without INTO is not supported yet", hint="Name a directory for files, or a webhook."
+        )
     names = tuple(_full_name(planner, each) for each in tables)
     return CreateChangefeed(bulk, tuple(tables), names, location, options)
 
