@@ -14,7 +14,7 @@ was replaced for its type has another id, and the former values may not be of th
 of the one that it replaces in one version, so the versions in between tell which one that was, also if one of
 the two was renamed.
 
-Walk: `resetting.former_rows` and `resetting.job` call `former_columns` with `retention.sweeping.versions`.
+Walk: `resetting.former_rows` and `resetting.job` call `former_columns`.
 """
 
 from collections.abc import Mapping, Sequence
