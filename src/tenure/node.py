@@ -68,6 +68,7 @@ class Node:
         self.jobs, self.runner, self.changer = cluster.jobs, jobs.runner, jobs.changer
         self.catalog, self.leases, self.lease_waits = catalog.catalog, catalog.leases, catalog.lease_waits
         self.publisher, self.layouts, self.context = catalog.publisher, tables.layouts, tables.context
+        self.locks = catalog.locks
         self.cluster, self.lake, self.tasks = cluster, tables.lake, tables.tasks
         self.feeds = jobs.feeds
         self.sweeps, self.tracker, self.protections = jobs.sweeps, protections.tracker, protections.store

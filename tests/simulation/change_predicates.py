@@ -182,7 +182,8 @@ def reverts(index: SchemaIndex) -> Iterator[Violation]:
 
 
 def _bare(table: Table) -> Table:
-    return replace(table, version=1, modified_at=0, job=0, next_column=0, next_index=0, next_constraint=0)
+    table = replace(table, version=1, modified_at=0, logical=0, row=0, job=0)
+    return replace(table, next_column=0, next_index=0, next_constraint=0)
 
 
 def _is_forward(index: SchemaIndex, job: int, txn: Txn) -> bool:

@@ -46,6 +46,9 @@ def start_loops(
     lifecycle.run(loop("leases", catalog.leases.step, interrupt=catalog.leases.wake))
     if not is_version_one:
         lifecycle.run(loop("holders", catalog.holders.step, interrupt=catalog.holders.wake))
+        locks = loop("locks", catalog.locks.step)
+        catalog.locks.on_wish = locks.wake
+        lifecycle.run(locks)
     # Drained in reverse: the other nodes are told, no more jobs are adopted, the runs end.
     lifecycle.on_stop(lambda: _drain_jobs(jobs.runner))
     lifecycle.run(loop("jobs", jobs.runner.step, interrupt=jobs.runner.wake))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tenure.catalog.bootstrap import bootstrap
+from tenure.catalog.changes.lock_schedule import LockSchedule
 from tenure.catalog.changes.publisher import Publisher
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.leases.blockers import LeaseTable, SchemaLeaseTable
@@ -30,6 +31,7 @@ class CatalogLayer(NamedTuple):
     lease_waits: LeaseWaits
     holders: Holders
     publisher: Publisher
+    locks: LockSchedule
 
 
 def build_catalog(start: NodeStart, store: Store, cluster: ClusterLayer) -> CatalogLayer:
@@ -45,7 +47,9 @@ def build_catalog(start: NodeStart, store: Store, cluster: ClusterLayer) -> Cata
     waits = LeaseWaits(store, leases, tables, records, cluster.sessions, deaths, session, settings)
     holders = Holders(store, leases, records, deaths, settings)
     start.lifecycle.on_stop(holders.close)
-    return CatalogLayer(catalog, leases, tables, waits, holders, Publisher(store, catalog, waits))
+    publisher = Publisher(store, catalog, waits)
+    locks = LockSchedule(store, catalog, leases, publisher, cluster.jobs, cluster.older.is_finalized)
+    return CatalogLayer(catalog, leases, tables, waits, holders, publisher, locks)
 
 
 def _lease_scheme(

@@ -16,8 +16,8 @@ Walk: SQL calls `commit` instead of committing by the lease alone; this calls `i
 creates the job.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, NoReturn
 
 from tenure.base.errors import (
@@ -29,33 +29,40 @@ from tenure.base.errors import (
     TenureError,
     Unavailable,
 )
-from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
+from tenure.base.timestamp import Timestamp, to_text
 from tenure.catalog.changes.publisher import Publisher, Settled, check_made_from
 from tenure.catalog.descriptors.catalog_records import Catalog
-from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorState, Table, job_of, replace
-from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.catalog.descriptors.definitions import AnyDescriptor, Table, job_of, replace
+from tenure.catalog.descriptors.drafts import Draft
 from tenure.catalog.descriptors.elements import finished, first_stage, is_finished
+from tenure.catalog.descriptors.equal_versions import is_row_equal
 from tenure.catalog.descriptors.ids import DescriptorIds
 from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.lease_scheme import LeaseScheme
 from tenure.catalog.leases.lease_waits import LeaseWaiter
-from tenure.catalog.leases.wait_records import AwaitedDescriptor
-from tenure.cluster.jobs.job_states import TERMINAL, JobState
-from tenure.cluster.jobs.job_table import Fence, JobControl, JobProgress, Jobs
-from tenure.cluster.jobs.job_waits import await_jobs, failure_of, outcome_of
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import Fence, Jobs
+from tenure.cluster.jobs.job_waits import outcome_of
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.records import pack
 from tenure.kv.store import Store
+from tenure.schema_change.declared_changes import (
+    NOBODY,
+    Requester,
+    fills_from_new_sequence,
+    hidden,
+    made_from,
+    refers_to_others,
+)
 from tenure.schema_change.in_transaction import InTransaction, JobReservations, check_possible
-from tenure.schema_change.job import KIND, ChangePayload, is_taken_back
+from tenure.schema_change.job import KIND, ChangePayload
+from tenure.schema_change.opening import Opening
+from tenure.schema_change.outcomes import ChangeOutcomes
 from tenure.schema_change.stages import Work, WorkKind, can_be_undone, can_fail, with_job
 from tenure.schema_change.temporary_changes import settle_temporary
 from tenure.schema_change.walk import Reading, Walk, unprotected
 from tenure.schema_change.work import Worker
-
-WHOLE = 0
-"""No descriptor has this id, so only leases on the whole catalog cover it: the newest of each node."""
 
 ALONE_ROWS_MAX = 1_000
 """A table of so few rows is changed in the declaring transaction itself, if no other node uses it."""
@@ -63,29 +70,15 @@ ALONE_ROWS_MAX = 1_000
 HOLD_SECONDS = 0.05
 """How long a commit waits for its node's own transactions before it uses several stages."""
 
-JOB_POLL_SECONDS = 30.0
-"""How long a statement waits for its job at most before it looks without a signal."""
 
-CANCEL_SECONDS = 0.25
-"""The time between two checks whether it was canceled, if it can be."""
+class HowToCommit(NamedTuple):
+    """What all ways to commit a change have in common."""
 
-
-UNDONE_SECONDS = 10.0
-"""How long a failed transaction waits at most until its job has reversed its change."""
-
-
-class Requester(NamedTuple):
-    """The user and statement that requested a change, for the job's record."""
-
-    owner: str = ""
-    description: str = ""
-    check: Callable[[], None] = lambda: None
-    """Called while it waits, and until a commit is sent; raises to stop."""
-    committed: Callable[[], None] = lambda: None
-    """Called when the transaction is committed, and only its job is still waited for."""
-
-
-NOBODY = Requester()
+    ids: Sequence[int]
+    """The descriptors that get new versions."""
+    waiter: LeaseWaiter
+    requester: Requester
+    timeout: float | None
 
 
 class SchemaChanger:
@@ -116,6 +109,8 @@ class SchemaChanger:
         self._in_transaction = InTransaction(
             catalog, publisher, worker, jobs, session, self.walk, reservations
         )
+        self._outcomes = ChangeOutcomes(store, catalog, leases, publisher, jobs)
+        self._opening = Opening(store, catalog, publisher, jobs, session, reservations)
 
     def fresh_id(self) -> int:
         """The id of a new descriptor; never reused."""
@@ -141,33 +136,66 @@ class SchemaChanger:
 
     def _commit(self, use: CatalogUse, requester: Requester, timeout: float | None) -> Timestamp:
         use.check()
-        declared = list(use.draft.declared.values())
-        ids = self._publisher.affected(declared)
-        self._check_idle(use, ids, requester)
+        ids = self._publisher.affected(use.draft.declared.values())
+        stored = self._check_idle(use, ids, requester)
+        opening = self._opening.needed(use.draft, stored)
+        _unlock_changed(use.draft, stored)
+        ids = sorted({*ids, *opening})
         use.give_up(ids)
+        declared = list(use.draft.declared.values())
         staged = [each for each in declared if not is_finished(each) and not use.draft.is_new(each.id)]
         check_possible(each for each in staged if self._worker.has_written(use.txn, each.id))
-        waiter = LeaseWaiter(use.started_at, use, requester.check)
-        if staged or any(map(use.draft.is_emptied, use.draft.declared)) or _refers_to_others(use, declared):
-            commit_at = None if _fills_from_new_sequence(use, declared) else self._alone(use, declared, ids)
+        emptied = any(map(use.draft.is_emptied, use.draft.declared))
+        is_staged = bool(staged) or emptied or refers_to_others(use, declared)
+        if (is_staged or opening) and not fills_from_new_sequence(use, declared):
+            commit_at = self._alone(use, ids, opening)
             if commit_at is not None:
                 return commit_at
-            if self._can_be_undone_by_job(use, declared):
-                return self._by_job(use, declared, ids, requester, timeout)
-            return self._by_children(use, declared, requester, timeout)
-        settled = self._publisher.settle(ids, waiter, timeout=timeout)
-        self._complete_own(use)
-        return self._publish_now(use, [_made_from(use, finished(each)) for each in declared], settled)
+        waiter = LeaseWaiter(use.started_at, use, requester.check)
+        how = HowToCommit(ids, waiter, requester, timeout)
+        if not opening:
+            return self._with_others(use, how, None, is_staged=is_staged)
+        fence = self._opening.open(use, opening, waiter, requester, timeout=timeout)
+        with self._undone_after_failure(use, how, fence):
+            use.refresh()
+            self._carry_all(use, ids)
+            return self._with_others(use, how, fence, is_staged=is_staged)
 
-    def _check_idle(self, use: CatalogUse, ids: Sequence[int], requester: Requester) -> None:
-        """A change waits for one that is under way, and then starts over on its result."""
+    def _with_others(
+        self, use: CatalogUse, how: "HowToCommit", fence: Fence | None, *, is_staged: bool
+    ) -> Timestamp:
+        """Commits while other nodes use the objects; `fence` is of the job that has opened them, if any."""
+        declared = list(use.draft.declared.values())
+        if is_staged and self._can_be_undone_by_job(use, declared):
+            return self._by_job(use, declared, how, fence)
+        if is_staged:
+            return self._by_children(use, declared, how, fence)
+        settled = self._publisher.settle(how.ids, how.waiter, timeout=how.timeout)
+        self._complete_own(use)
+        if fence is not None:
+            self._jobs.step(use.txn, fence, JobState.SUCCEEDED)
+        return self._publish_now(use, [_last_version(use, each) for each in declared], settled)
+
+    def _check_idle(
+        self, use: CatalogUse, ids: Sequence[int], requester: Requester
+    ) -> dict[int, AnyDescriptor]:
+        """A change waits for one that is under way, and then starts over on its result; returns what is
+        stored.
+        """
         snapshot = self._store.snapshot()
-        for id in ids:
-            stored = self._catalog.get(snapshot, id)
-            if stored is not None:
-                self._check_made_from(use, stored)
-            if stored is not None and job_of(stored):
+        found = {id: stored for id in ids if (stored := self._catalog.get(snapshot, id)) is not None}
+        for stored in found.values():
+            self._check_made_from(use, stored)
+            if job_of(stored):
                 self.await_change(use, stored, requester)
+        return found
+
+    def _carry_all(self, use: CatalogUse, ids: Sequence[int]) -> None:
+        """Makes the changes ones of the versions that the transaction sees now."""
+        found = {id: stored for id in ids if (stored := self._catalog.get(use.txn, id)) is not None}
+        for stored in found.values():
+            self._check_made_from(use, stored)
+        _unlock_changed(use.draft, found)
 
     def await_change(
         self, use: CatalogUse, changing: AnyDescriptor, requester: Requester = NOBODY
@@ -175,38 +203,58 @@ class SchemaChanger:
         """Waits for the job that changes a descriptor; the caller then starts over."""
         use.close()  # the other change may wait for what this one uses
         try:
-            self._await_end(job_of(changing), requester)
+            self._outcomes.await_end(job_of(changing), requester)
         except OutcomeUnknown as error:  # of the other change: nothing of this one was done
             raise Unavailable(str(error)) from error
-        self._catch_up([changing])
+        self._outcomes.catch_up([changing])
         raise RetryError(f'"{changing.name}" was being changed by job {job_of(changing)}')
 
     def _check_made_from(self, use: CatalogUse, stored: AnyDescriptor) -> None:
+        """Carries the change over to the stored version, if that equals the one that it was made from."""
         try:
             check_made_from(use.draft, stored)
+            if use.draft.made_from.get(stored.id, stored.version) != stored.version:
+                use.draft.carry(stored, self._base(use, stored))
+                use.refresh()  # its commit is to see the version that the change is one of now
         except RetryError:
-            self._catch_up([stored])  # so that the next attempt does not start from the same old version
+            self._outcomes.catch_up(
+                [stored]
+            )  # so that the next attempt does not start from the same old version
             raise
+
+    def _base(self, use: CatalogUse, stored: AnyDescriptor) -> AnyDescriptor:
+        """The version that a change was made from."""
+        declared = use.draft.declared.get(stored.id)
+        if declared is None:
+            return stored
+        base = self._catalog.get(self._store.snapshot(declared.modified_at), stored.id)
+        assert base is not None, "a change of a descriptor that has never been there"
+        return base
 
     # ── no other users ──────────────────────────────────────────────────────────────────────────
 
-    def _alone(
-        self, use: CatalogUse, declared: Sequence[AnyDescriptor], ids: Sequence[int]
-    ) -> Timestamp | None:
-        """All stages in one commit, if no other node's lease and no transaction here is in the way."""
+    def _alone(self, use: CatalogUse, ids: Sequence[int], opening: Sequence[int]) -> Timestamp | None:
+        """All stages in one commit, if no other node's lease and no transaction here is in the way.
+
+        What would have to be opened is unlocked by the very commit: nobody shares it.
+        """
         with self._leases.hold(ids, timeout=HOLD_SECONDS) as is_free:
             if not (is_free and self._publisher.is_alone(self._store.snapshot(), ids)):
                 return None
-            if not all(self._is_small(each) for each in declared if isinstance(each, Table)):
+            tables = (each for each in use.draft.declared.values() if isinstance(each, Table))
+            if not all(map(self._is_small, tables)):
                 return None
-            final = [_made_from(use, finished(each)) for each in declared]
             with self._leases.freeze_rows():
                 use.refresh()
                 settled = self._publisher.alone(use.txn, ids)
-                for descriptor in declared:
+                if opening:
+                    self._carry_all(use, ids)
+                for descriptor in use.draft.declared.values():
                     self._complete(use, descriptor)
                 self._complete_own(use)
-                session, commit_at = self._publish(use, final, settled)
+                final = [_last_version(use, each) for each in use.draft.declared.values()]
+                others = self._opening.unlocked(use.txn, {*opening} - use.draft.declared.keys())
+                session, commit_at = self._publish(use, [*final, *others], settled, is_alone=True)
             return self._published(use, final, session, commit_at)
 
     def _is_small(self, table: Table) -> bool:
@@ -249,12 +297,17 @@ class SchemaChanger:
         return self._published(use, descriptors, session, commit_at)
 
     def _publish(
-        self, use: CatalogUse, descriptors: Sequence[AnyDescriptor], settled: Settled
+        self,
+        use: CatalogUse,
+        descriptors: Sequence[AnyDescriptor],
+        settled: Settled,
+        *,
+        is_alone: bool = False,
     ) -> tuple[NodeSession, Timestamp]:
         """Publishes with the transaction's own commit, which carries this node's next lease."""
         # The roles first: a new owner has to be there, and the privileges of a column that goes are deleted.
         self._catalog.roles.publish(use.txn, use.draft.records)
-        self._publisher.publish(use.txn, descriptors, settled)
+        self._publisher.publish(use.txn, descriptors, settled, is_alone=is_alone)
         session = self._leases.write_next_lease(use.txn)
         return session, use.commit()
 
@@ -269,35 +322,31 @@ class SchemaChanger:
         with _after_commit(commit_at):
             self._leases.install(commit_at, session)
             if all(map(is_finished, descriptors)):
-                self._await_known(commit_at)
+                self._outcomes.await_known(commit_at)
         return commit_at
-
-    def _await_known(self, commit_at: Timestamp, check: Callable[[], None] = lambda: None) -> None:
-        """Returns when every other node has a lease from after that; it may still pin older versions."""
-        self._publisher.await_gone([AwaitedDescriptor(WHOLE, commit_at)], LeaseWaiter(commit_at, check=check))
 
     # ── other nodes ─────────────────────────────────────────────────────────────────────────────
 
     def _by_job(
-        self,
-        use: CatalogUse,
-        declared: Sequence[AnyDescriptor],
-        ids: Sequence[int],
-        requester: Requester,
-        timeout: float | None,
+        self, use: CatalogUse, declared: Sequence[AnyDescriptor], how: "HowToCommit", fence: Fence | None
     ) -> Timestamp:
-        settled = self._publisher.settle(
-            ids, LeaseWaiter(use.started_at, use, requester.check), timeout=timeout
-        )
-        payload = pack(ChangePayload(tuple(sorted(each.id for each in declared))))
-        job = self._jobs.create(
-            use.txn, kind=KIND, payload=payload, owner=requester.owner, description=requester.description
-        )
-        stages = [_made_from(use, with_job(first_stage(_hidden(use, each)), job.id)) for each in declared]
+        settled = self._publisher.settle(how.ids, how.waiter, timeout=how.timeout)
+        if fence is None:
+            payload = pack(ChangePayload(tuple(sorted(each.id for each in declared))))
+            owner, description = how.requester.owner, how.requester.description
+            job = self._jobs.create(
+                use.txn, kind=KIND, payload=payload, owner=owner, description=description
+            ).id
+        else:
+            job = fence.job
+            self._in_transaction.hand_over(use.txn, fence)
+        stages = [made_from(use, with_job(first_stage(hidden(use, each)), job)) for each in declared]
         commit_at = self._publish_now(use, stages, settled)
-        requester.committed()
-        with outcome_of(job.id):
-            self._await_job(job.id, declared, requester)
+        if fence is not None:
+            self._in_transaction.over(job)
+        how.requester.committed()
+        with outcome_of(job):
+            self._outcomes.await_job(job, declared, how.requester)
         return commit_at
 
     def _can_be_undone_by_job(self, use: CatalogUse, declared: Sequence[AnyDescriptor]) -> bool:
@@ -316,110 +365,43 @@ class SchemaChanger:
         )
 
     def _by_children(
-        self, use: CatalogUse, declared: Sequence[AnyDescriptor], requester: Requester, timeout: float | None
+        self, use: CatalogUse, declared: Sequence[AnyDescriptor], how: "HowToCommit", opened: Fence | None
     ) -> Timestamp:
         use.refresh()  # a transaction that has lost already must not publish its change
-        waiter = LeaseWaiter(use.started_at, use, requester.check)
         fence = self._in_transaction.begin(
-            use, declared, waiter, owner=requester.owner, description=requester.description, timeout=timeout
+            use, declared, how.waiter, how.requester, timeout=how.timeout, opened=opened
         )
+        with self._undone_after_failure(use, how, fence):
+            last, commit_at = self._with_children(use, declared, fence, how)
+        if not all(map(is_finished, last)):
+            with outcome_of(fence.job):
+                self._outcomes.await_job(fence.job, declared, how.requester)
+        return commit_at
+
+    @contextmanager
+    def _undone_after_failure(self, use: CatalogUse, how: "HowToCommit", fence: Fence) -> Iterator[None]:
+        """A failure in here leaves the change to its job; it is reported when the job has reversed it."""
+        declared = list(use.draft.declared.values())
         try:
-            last, commit_at = self._with_children(use, declared, fence, waiter, timeout)
+            yield
         except TenureError as error:
             self._in_transaction.over(fence.job)
             # Those who wait for its locks may be in the way of the job: they go first after a deadlock.
             if not isinstance(error, OutcomeUnknown | StoreError | SessionLost | DeadlockDetected):
-                self._await_undone(use, fence.job, declared, requester)
+                self._outcomes.await_undone(use, fence.job, declared, how.requester)
             raise
         finally:
             self._in_transaction.over(fence.job)
-        if not all(map(is_finished, last)):
-            with outcome_of(fence.job):
-                self._await_job(fence.job, declared, requester)
-        return commit_at
 
     def _with_children(
-        self,
-        use: CatalogUse,
-        declared: Sequence[AnyDescriptor],
-        fence: Fence,
-        waiter: LeaseWaiter,
-        timeout: float | None,
+        self, use: CatalogUse, declared: Sequence[AnyDescriptor], fence: Fence, how: "HowToCommit"
     ) -> tuple[Sequence[AnyDescriptor], Timestamp]:
-        prepared = self._in_transaction.prepare(use, declared, fence, waiter, timeout=timeout)
+        prepared = self._in_transaction.prepare(use, declared, fence, how.waiter, timeout=how.timeout)
         # All waits are over before the refresh: what it reads from then on changes seldom.
         ids = self._publisher.affected(prepared.last)
-        settled = self._publisher.settle(ids, waiter, timeout=timeout)
+        settled = self._publisher.settle(ids, how.waiter, timeout=how.timeout)
         self._in_transaction.complete(use, declared, prepared)
         return prepared.last, self._publish_now(use, prepared.last, settled)
-
-    def _await_undone(
-        self, use: CatalogUse, job: int, declared: Sequence[AnyDescriptor], requester: Requester
-    ) -> None:
-        """An error is reported when nothing of the change is left that others would have to obey, or after a
-        while.
-        """
-        use.close()  # the job that reverses it waits for what this one uses
-        check = self._while_in_time(requester)
-        with suppress(TenureError):
-            self._await_end(job, requester._replace(check=check))
-            self._make_known(declared, check)
-
-    def _while_in_time(self, requester: Requester) -> Callable[[], None]:
-        env = self._store.env
-        until = env.monotonic() + UNDONE_SECONDS
-
-        def check() -> None:
-            requester.check()
-            if env.monotonic() > until:
-                raise RetryError("it takes long")
-
-        return check
-
-    def _await_job(self, id: int, declared: Sequence[AnyDescriptor], requester: Requester) -> None:
-        """Returns when a job has succeeded; raises its error otherwise.
-
-        A statement that stops waiting is told that the job goes on.
-        """
-        try:
-            control = self._await_end(id, requester)
-        except OutcomeUnknown:
-            raise
-        except TenureError as error:
-            error.detail = error.detail or f"The change is committed; job {id} goes on with it."
-            raise
-        progress = self._jobs.progress(self._store.snapshot(), id)
-        if control is not None and not _is_public(control, progress):
-            with suppress(TenureError):
-                self._make_known(declared, self._while_in_time(requester))
-            raise failure_of(id, control)
-        self._make_known(declared)
-
-    def _make_known(
-        self, declared: Sequence[AnyDescriptor], check: Callable[[], None] = lambda: None
-    ) -> None:
-        """Returns when all nodes use the versions that a job has published of these."""
-        self._catch_up(declared)
-        self._await_known(self._modified_at(declared), check)
-
-    def _catch_up(self, declared: Sequence[AnyDescriptor]) -> None:
-        """Makes this node's next statement see the change, though another node ran the job."""
-        newest_at = self._modified_at(declared)
-        if newest_at > self._leases.newest_at():
-            self._leases.renew()
-
-    def _modified_at(self, declared: Sequence[AnyDescriptor]) -> Timestamp:
-        snapshot = self._store.snapshot()
-        stored = (self._catalog.get(snapshot, each.id) for each in declared)
-        return max((each.modified_at for each in stored if each is not None), default=ZERO_AT)
-
-    def _await_end(self, id: int, requester: Requester) -> JobControl | None:
-        """The record of a job that has ended; None if it was deleted."""
-        seconds = JOB_POLL_SECONDS if requester.check is NOBODY.check else CANCEL_SECONDS
-        snapshot = await_jobs(
-            self._store, self._jobs, [id], TERMINAL.__contains__, check=requester.check, look_seconds=seconds
-        )
-        return self._jobs.control(snapshot, id)
 
 
 @contextmanager
@@ -433,47 +415,14 @@ def _after_commit(commit_at: Timestamp) -> Iterator[None]:
         ) from error
 
 
-def _made_from(use: CatalogUse, descriptor: AnyDescriptor) -> AnyDescriptor:
-    return replace(descriptor, version=use.draft.made_from[descriptor.id])
+def _unlock_changed(draft: Draft, stored: Mapping[int, AnyDescriptor]) -> None:
+    """A table that this transaction both changes and locks by hand is locked after the change."""
+    for id, declared in list(draft.declared.items()):
+        former = stored.get(id)
+        if former is not None and isinstance(declared, Table) and not is_row_equal(former, declared):
+            draft.put_declared(replace(declared, is_locked=False))
 
 
-def _fills_from_new_sequence(use: CatalogUse, declared: Sequence[AnyDescriptor]) -> bool:
-    """Whether rows get values of a new sequence, which has to be published before them."""
-    return any(
-        isinstance(table, Table)
-        and not use.draft.is_new(table.id)
-        and any(
-            column.computed is not None and any(map(use.draft.is_new, column.computed.sequences))
-            for column in table.columns
-        )
-        for table in declared
-    )
-
-
-def _refers_to_others(use: CatalogUse, declared: Sequence[AnyDescriptor]) -> bool:
-    """Whether a new table refers to an existing one, whose writers must know before rows come."""
-    return any(
-        isinstance(each, Table)
-        and use.draft.is_new(each.id)
-        and any(not use.draft.is_new(key.target) for key in each.foreign_keys)
-        for each in declared
-    )
-
-
-def _hidden(use: CatalogUse, descriptor: AnyDescriptor) -> AnyDescriptor:
-    """A new table that refers to others is shown when their writers know of it.
-
-    A new sequence is shown with its user; until then it can be reversed.
-    """
-    if not use.draft.is_new(descriptor.id):
-        return descriptor
-    is_waiting = isinstance(descriptor, Table) and descriptor.foreign_keys
-    if is_waiting or isinstance(descriptor, SequenceDescriptor):
-        return replace(descriptor, state=DescriptorState.ADDING)
-    return descriptor
-
-
-def _is_public(control: JobControl, progress: JobProgress) -> bool:
-    """Whether a change that has ended became public; one that was canceled too late did."""
-    is_too_late = control.state is JobState.REVERT_FAILED and not is_taken_back(progress.data)
-    return is_too_late or control.state is JobState.SUCCEEDED
+def _last_version(use: CatalogUse, declared: AnyDescriptor) -> AnyDescriptor:
+    """The version after all steps; the mark of its change goes with it."""
+    return made_from(use, with_job(finished(declared), 0))

@@ -49,11 +49,12 @@ from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.cluster.jobs.job_records import JobProgress
 from tenure.cluster.jobs.job_states import JobState
-from tenure.cluster.jobs.job_table import Fence, Job, Jobs
+from tenure.cluster.jobs.job_table import Fence, Jobs
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.overlay import Overlay
 from tenure.kv.records import pack
 from tenure.kv.transaction import Transaction
+from tenure.schema_change.declared_changes import Requester
 from tenure.schema_change.job import KIND, ChangePayload, SavedWork
 from tenure.schema_change.stages import with_job, with_preparations
 from tenure.schema_change.walk import Walk
@@ -104,31 +105,32 @@ class InTransaction:
         use: CatalogUse,
         declared: Sequence[AnyDescriptor],
         waiter: LeaseWaiter,
+        requester: Requester,
         *,
-        owner: str,
-        description: str,
         timeout: float | None,
+        opened: Fence | None = None,
     ) -> Fence:
         """The first child: the first stage of the additions, and the job that would reverse them.
 
-        The caller must call `over` afterwards, also if the transaction fails.
+        `opened` is the job that has opened tables for this change: it goes on with it. The caller must call
+        `over` afterwards, also if the transaction fails.
         """
         child = use.txn.child(committed_only=True)
-        job: Job | None = None
+        fence = opened
+        job = 0 if opened is None else opened.job
         try:
             stored = {each.id: self._catalog.get(child, each.id) for each in declared}
             for former in stored.values():
                 if former is not None:
                     check_made_from(use.draft, former)
-            payload = ChangePayload(tuple(sorted(stored)), is_in_transaction=True)
-            job = self._jobs.create(
-                child, kind=KIND, payload=pack(payload), owner=owner, description=description
-            )
-            self._reservations.reserve(job.id)
-            fence = self._jobs.claim(child, job.id, self._session().id)
-            assert fence is not None, "a job of one's own making was not to be had"
+            if fence is None:
+                job = self._jobs.fresh_id(child)
+                self._reservations.reserve(job)
+                fence = create_job(child, self._jobs, job, stored, self._session(), requester)
+            else:
+                self._jobs.fenced(child, fence)
             stages = [
-                _first_stage(use.draft, former, each, job.id)
+                _first_stage(use.draft, former, each, job)
                 for each in declared
                 if (former := stored[each.id]) is not None
             ]
@@ -140,8 +142,8 @@ class InTransaction:
         except BaseException:
             child.rollback()
             # It may have landed all the same: then any node may adopt the job.
-            if job is not None:
-                self.over(job.id)
+            if job:
+                self.over(job)
             raise
         return fence
 
@@ -179,10 +181,14 @@ class InTransaction:
         if all(map(is_finished, prepared.last)):
             self._jobs.step(use.txn, prepared.fence, JobState.SUCCEEDED)
         else:
-            # Dropped objects leave marks as well: by those alone it would look as if nothing had committed.
-            saved = JobProgress(prepared.fence.job, data=pack(SavedWork((), is_committed=True)))
-            self._jobs.checkpoint(use.txn, prepared.fence, saved)
-            self._jobs.release(use.txn, prepared.fence)
+            self.hand_over(use.txn, prepared.fence)
+
+    def hand_over(self, txn: Transaction, fence: Fence) -> None:
+        """Called in the parent: with its commit the rest of the change is left to the job."""
+        # Dropped objects leave marks as well: by those alone it would look as if nothing had committed.
+        saved = JobProgress(fence.job, data=pack(SavedWork((), is_committed=True)))
+        self._jobs.checkpoint(txn, fence, saved)
+        self._jobs.release(txn, fence)
 
     def over(self, job: int) -> None:
         """Called when the transaction has ended: any node may adopt its job, if it still exists."""
@@ -196,12 +202,30 @@ class InTransaction:
         return replace(with_job(last, job), version=0 if stored is None else stored.version)
 
 
+def create_job(
+    child: Transaction,
+    jobs: Jobs,
+    id: int,
+    descriptors: Iterable[int],
+    session: NodeSession,
+    requester: Requester,
+) -> Fence:
+    """The job of a change that a transaction declared, claimed by this node while it walks itself."""
+    payload = ChangePayload(tuple(sorted(descriptors)), is_in_transaction=True)
+    owner, description = requester.owner, requester.description
+    jobs.create(child, kind=KIND, id=id, payload=pack(payload), owner=owner, description=description)
+    fence = jobs.claim(child, id, session.id)
+    assert fence is not None, "a job of one's own making was not to be had"
+    return fence
+
+
 def _first_stage(draft: Draft, stored: AnyDescriptor, declared: AnyDescriptor, job: int) -> AnyDescriptor:
     """The additions of a change; and closed names, where another object gets one of its names."""
     stage = with_preparations(stored, declared, is_emptied=draft.is_emptied(declared.id))
     if declared.id in draft.handed_over():
         stage = replace(stage, closed_by=job)
-    return with_job(stage, job)
+    # What was opened for this change keeps its mark until the parent's commit.
+    return stage if getattr(stage, "job", 0) == job else with_job(stage, job)
 
 
 class _Children:

@@ -91,10 +91,11 @@ def schema_change_kind(make_walk: MakeWalk, index_fill: IndexFill | None = None)
     def revert(run: Run) -> None:
         walk = walk_of(run, is_back=True)
         data = run.progress.data
-        has_strays = bool(walk.with_strays()) and not is_committed(data)
+        has_strays = bool(walk.with_strays() or walk.marked()) and not is_committed(data)
         is_turned = walk.turn_round() or is_taken_back(data) or has_strays
         walk.to_the_end()
         walk.forget_references()
+        walk.unmark()
         if not is_turned:
             raise WrongState("the change was public before it could be taken back; it is complete")
 
@@ -107,7 +108,7 @@ def _is_open(walk: Walk) -> bool:
     """
     own = walk.own()
     is_unseen = any(isinstance(each, Table) and not is_shown(each) for each in own)
-    return is_unseen or any(each.closed_by for each in own) or bool(walk.with_strays())
+    return is_unseen or any(each.closed_by for each in own) or bool(walk.with_strays() or walk.marked())
 
 
 class RunFill:

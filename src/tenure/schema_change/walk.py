@@ -161,6 +161,15 @@ class Walk:
             self._publish(pending, reverse, also=self._progress.turned)
         return bool(pending)
 
+    def marked(self) -> list[AnyDescriptor]:
+        """The descriptors that were opened for this change, and that nothing else of it is left of."""
+        return [each for each in self.own() if getattr(each, "job", 0) == self._job and is_finished(each)]
+
+    def unmark(self) -> None:
+        """Takes the marks away that a transaction has set which did not commit."""
+        if marked := self.marked():
+            self._publish(marked, lambda descriptor: descriptor)
+
     def forget_references(self) -> None:
         """Removes the inbound of foreign keys that did not become public."""
         pending = self.with_strays()

@@ -18,7 +18,7 @@ from tests.unit.catalog.tables import (
 
 def test_owner_lock_and_comment_change_at_once() -> None:
     table = declared(users(), SetOwner("ann"), SetLocked(True), SetComment("people"))
-    assert table == users(owner="ann", is_locked=True, comment="people")
+    assert table == users(owner="ann", is_lock_kept=True, comment="people")
 
 
 def test_names_are_made_as_postgresql_makes_them() -> None:

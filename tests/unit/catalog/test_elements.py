@@ -272,7 +272,7 @@ def _seen(table: object) -> object:
     return (
         [(each.name, each.type, each.default) for each in visible(table.columns)],
         [(each.name, each.parts, each.is_unique) for each in visible(table.indexes)],
-        (table.name, table.owner, table.is_locked, table.primary),
+        (table.name, table.owner, table.is_lock_kept, table.primary),
     )
 
 

@@ -10,6 +10,7 @@ from tenure.base.errors import RetryError
 from tenure.base.settings import DEFINITIONS, LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.bootstrap import bootstrap
+from tenure.catalog.changes.lock_schedule import LockSchedule
 from tenure.catalog.changes.publisher import Publisher
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
@@ -137,6 +138,10 @@ class SchemaNode(Member):
         )
         self.holders = Holders(self.store, self.leases, self.waits, self.deaths, lambda: self.settings)
         self.publisher = Publisher(self.store, self.catalog, self.lease_waits)
+        self.is_finalized = True
+        self.locks = LockSchedule(
+            self.store, self.catalog, self.leases, self.publisher, self.jobs, lambda: self.is_finalized
+        )
         self.layouts = Layouts(keyspace)
         self.sequences = Sequences(self.store, keyspace)
         self.worker = Worker(keyspace, self.catalog, self.layouts, self.context)

@@ -348,7 +348,8 @@ def _rows(node: SchemaNode, id: int) -> list[tuple[object, ...]]:
 
 
 def _plain(table: Table) -> Table:
-    return replace(table, version=1, modified_at=ZERO_AT, next_column=99, next_index=99, next_constraint=99)
+    table = replace(table, version=1, modified_at=ZERO_AT, logical=0, row=0)
+    return replace(table, next_column=99, next_index=99, next_constraint=99)
 
 
 def outcome(change: Change) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """Taking tables offline for an import, and bringing them back; or closing them for writing, for a reset.
 
+    locked or watched ──► unlocked, with the job's id
     public ──► offline, with the job's id ──► wait: no older version is in use ──► the import
                                                      │
     public, unchanged ◄── its failure, or cancel ────┴──► public, with the new base: one commit
@@ -26,6 +27,7 @@ from tenure.catalog.descriptors.definitions import (
     replace,
     unfinished,
 )
+from tenure.catalog.descriptors.locks import IsWatching, must_open, opened
 from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.cluster.jobs.runs import Run
 from tenure.kv.snapshot import Snapshot
@@ -55,8 +57,8 @@ class ExistingTables:
 
     def prepare(self) -> Snapshot:
         """Returns the store as of a time from which on only the job writes the tables."""
-        while any(table.job != self._run.job.id for table in self._tables()):
-            if not self._try():
+        while not all(map(self._is_taken, self._tables())):
+            if not (self._open() and self._try()):
                 self._run.sleep(LOOK_SECONDS)
         self._settle()
         return self._lake.store.snapshot()
@@ -68,6 +70,28 @@ class ExistingTables:
 
     def descriptor(self, snapshot: Snapshot, id: int) -> AnyDescriptor | None:
         return self._lake.catalog.get(snapshot, id)
+
+    def _is_taken(self, table: Table) -> bool:
+        is_closed = table.is_read_only if self._stay_readable else table.state is DescriptorState.OFFLINE
+        return table.job == self._run.job.id and is_closed
+
+    def _open(self) -> bool:
+        """Unlocks tables that are locked, or that might be until they are offline: by a version of its own,
+        which carries this job's mark.
+        """
+        tables, mine = self._tables(), self._run.job.id
+        snapshot = self._lake.store.snapshot()
+        is_watching: IsWatching = lambda job: self._lake.jobs.is_open(snapshot, job)  # noqa: E731
+        due = [each for each in tables if each.job != mine and must_open(each, is_watching)]
+        if not due or any(map(self._is_busy, tables)):
+            return not due
+        settled = self._settle()
+        versions = [opened(each, mine, is_watching) for each in due]
+        try:
+            self._run.transact(lambda txn: self._publisher.publish(txn, versions, settled))
+        except RetryError:
+            return False
+        return True
 
     def _try(self) -> bool:
         tables = self._tables()

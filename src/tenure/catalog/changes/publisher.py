@@ -6,6 +6,7 @@ proof is a timestamp per descriptor, the predecessor's modification time; the tr
 predecessor again and refuses another one. Since older rows never appear, the proof stays valid until then.
 
 Invariant (I12): one version per commit, each made from the one before it.
+Invariant (I33): a version that changes `row` neither follows a locked one nor is locked itself.
 Invariant (I38): names and maps follow their descriptors in the same commit.
 
 Walk: `schema_change.changer` and `schema_change.walk` call `settle`, then `publish` in their
@@ -27,7 +28,9 @@ from tenure.catalog.descriptors.definitions import (
     place_of,
 )
 from tenure.catalog.descriptors.drafts import Draft
-from tenure.catalog.descriptors.name_entries import map_entries, move_names
+from tenure.catalog.descriptors.equal_versions import logical_of, numbered
+from tenure.catalog.descriptors.locks import refusal
+from tenure.catalog.descriptors.name_entries import changed_maps, map_entries, move_names
 from tenure.catalog.leases.lease_waits import LeaseWaiter, LeaseWaits
 from tenure.catalog.leases.wait_records import AwaitedDescriptor
 from tenure.kv.snapshot import Snapshot
@@ -80,23 +83,36 @@ class Publisher:
             raise RetryError("another node has begun to use what this transaction changes")
         return _settled(self._stored(txn, ids))
 
-    def publish(self, txn: Transaction, descriptors: Sequence[AnyDescriptor], settled: Settled) -> None:
-        """Writes the next versions; each descriptor's `version` is the one it was made from."""
+    def publish(
+        self,
+        txn: Transaction,
+        descriptors: Sequence[AnyDescriptor],
+        settled: Settled,
+        *,
+        is_alone: bool = False,
+    ) -> None:
+        """Writes the next versions; each descriptor's `version` is the one it was made from.
+
+        `is_alone`: they were proved by `alone`, and are held on this node.
+        """
         formers = {each.id: self._catalog.get(txn, each.id) for each in descriptors}
-        for descriptor in descriptors:
-            former = formers[descriptor.id]
+        moves = [(formers[descriptor.id], descriptor) for descriptor in descriptors]
+        maps = changed_maps(moves)
+        for former, descriptor in moves:
             self._check(former, descriptor, settled)
-            self._catalog.put(txn, next_version(descriptor))
+            has_new_map = descriptor.id in maps
+            following = numbered(former, next_version(descriptor), has_new_map=has_new_map)
+            _check_lock(former, following, is_alone=is_alone)
+            self._catalog.put(txn, following)
             self._catalog.roles.move_owner(txn, former, descriptor)
             self._catalog.roles.forget_columns(txn, former, descriptor)
             follow_indexes(txn, self._store.keyspace, former, descriptor)
-        moves = [(formers[descriptor.id], descriptor) for descriptor in descriptors]
         databases = move_names(txn, self._catalog, moves)
         for id in sorted(databases - {descriptor.id for descriptor in descriptors}):
             database = self._catalog.get(txn, id)
             assert isinstance(database, Database), "a map belongs to a database"
             self._check(database, database, settled)
-            self._catalog.put(txn, next_version(database))
+            self._catalog.put(txn, numbered(database, next_version(database), has_new_map=True))
         for descriptor in descriptors:
             self._check_family(txn, formers[descriptor.id], descriptor)
 
@@ -139,12 +155,20 @@ class Publisher:
             raise RetryError(f'"{former.name}" is not known to be leased in one version only')
 
 
+def _check_lock(former: AnyDescriptor | None, following: AnyDescriptor, *, is_alone: bool) -> None:
+    """The gate: every version of every descriptor passes here."""
+    reason = refusal(former, following, is_alone=is_alone)
+    if reason:
+        raise RetryError(reason)
+
+
 def check_made_from(draft: Draft, stored: AnyDescriptor) -> None:
-    """A change that was declared on an older version than the stored one starts over."""
-    made_from = draft.made_from.get(stored.id, stored.version)
-    if made_from != stored.version:
+    """A change that was declared on an older version than one that equals the stored one starts over."""
+    logical = draft.logicals.get(stored.id, logical_of(stored))
+    if logical != logical_of(stored):
         raise RetryError(
-            f'"{stored.name}" was changed meanwhile: it has version {stored.version}, not {made_from}'
+            f'"{stored.name}" was changed meanwhile: it has version {stored.version}, '
+            f"not {draft.made_from[stored.id]}"
         )
 
 

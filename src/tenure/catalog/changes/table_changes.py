@@ -161,10 +161,12 @@ class SetOwner(TableChange, frozen=True):
 
 
 class SetLocked(TableChange, frozen=True):
-    is_locked: bool
+    """Locks by hand: from now on the table is locked whenever no change of it is under way."""
+
+    is_kept: bool
 
     def apply(self, table: Table) -> Table:
-        return replace(table, is_locked=self.is_locked)
+        return replace(table, is_lock_kept=self.is_kept, is_locked=self.is_kept and table.is_locked)
 
 
 class SetComment(TableChange, frozen=True):

@@ -108,6 +108,9 @@ class Database(Descriptor, frozen=True, tag="database"):
     """The job of a transaction that gives its name to another object: who looks the name up waits for it."""
     converted_to: int = 0
     """The schema that was made of it, if it was dropped by a conversion."""
+    logical: int = 0
+    """See `descriptors.equal_versions`."""
+    row: int = 0
 
 
 class Schema(Descriptor, frozen=True, tag="schema"):
@@ -115,6 +118,9 @@ class Schema(Descriptor, frozen=True, tag="schema"):
     comment: str = ""
     closed_by: int = 0
     """See `Database.closed_by`."""
+    logical: int = 0
+    """See `descriptors.equal_versions`."""
+    row: int = 0
 
 
 class TypeRef(Record, frozen=True):
@@ -238,6 +244,7 @@ class Table(Descriptor, frozen=True, tag="table"):
     job: int = 0
     """The id of the schema change under way; one at a time."""
     is_locked: bool = False
+    """Nothing that rows are read by changes from this version, or in the next: see `descriptors.locks`."""
     comment: str = ""
     dependents: tuple[int, ...] = ()
     """The views that read it."""
@@ -249,6 +256,13 @@ class Table(Descriptor, frozen=True, tag="table"):
     """Its job is about to reset it: until then others read it, and nobody writes it."""
     closed_by: int = 0
     """See `Database.closed_by`."""
+    logical: int = 0
+    """See `descriptors.equal_versions`."""
+    row: int = 0
+    is_lock_kept: bool = False
+    """Locked by hand: a change that opens it closes it again."""
+    watchers: tuple[int, ...] = ()
+    """The changefeed jobs that it was locked for; they may have ended since."""
 
     def column(self, id: int) -> Column:
         return next(column for column in self.columns if column.id == id)
@@ -279,6 +293,9 @@ class EnumType(Descriptor, frozen=True, tag="enum"):
     comment: str = ""
     closed_by: int = 0
     """See `Database.closed_by`."""
+    logical: int = 0
+    """See `descriptors.equal_versions`."""
+    row: int = 0
 
 
 class ViewColumn(Record, frozen=True):
@@ -330,6 +347,9 @@ class View(Descriptor, frozen=True, tag="view"):
     comment: str = ""
     closed_by: int = 0
     """See `Database.closed_by`."""
+    logical: int = 0
+    """See `descriptors.equal_versions`."""
+    row: int = 0
 
 
 class OwnedBy(Record, frozen=True):
@@ -358,6 +378,9 @@ class Sequence(Descriptor, frozen=True, tag="sequence"):
     comment: str = ""
     closed_by: int = 0
     """See `Database.closed_by`."""
+    logical: int = 0
+    """See `descriptors.equal_versions`."""
+    row: int = 0
 
 
 AnyDescriptor: TypeAlias = Database | Schema | Table | EnumType | View | Sequence

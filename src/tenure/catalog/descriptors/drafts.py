@@ -4,7 +4,7 @@
     descriptors   id -> the descriptor as the transaction itself sees it until its commit
     names         name key -> id, or None where this transaction has dropped a name
     entries       (database, name) -> entry of a database's map, or None
-    made_from     id -> version, of changed descriptors and of those relied on
+    made_from     id -> version, of changed descriptors and of those relied on; `logicals` of the same
     records       roles, memberships and privileges that it changes, with what each was made from
     emptied       id -> the table with new indexes: all rows in them are this transaction's own
     on_commit     id -> what becomes of a new temporary table at the end of each transaction
@@ -36,6 +36,7 @@ from tenure.catalog.descriptors.definitions import (
     replace,
 )
 from tenure.catalog.descriptors.draft_view import own_copy
+from tenure.catalog.descriptors.equal_versions import carried, logical_of
 from tenure.catalog.descriptors.role_records import LeasedRecord, RecordChange, RecordKey
 
 
@@ -48,7 +49,8 @@ class OnCommit(Enum):
 
 class Draft:
     __slots__ = (
-        *("declared", "descriptors", "emptied", "entries", "made_from", "names", "on_commit", "records"),
+        *("declared", "descriptors", "emptied", "entries", "logicals"),
+        *("made_from", "names", "on_commit", "records"),
     )
 
     def __init__(self) -> None:
@@ -58,6 +60,8 @@ class Draft:
         self.entries: dict[tuple[int, str], SchemaEntry | None] = {}
         self.made_from: dict[int, int] = {}
         """The version of each descriptor when it was first changed; 0 for a new one."""
+        self.logicals: dict[int, int] = {}
+        """The `logical` of the same versions: a draft is carried over versions that have the same."""
         self.emptied: dict[int, Table] = {}
         """Committed tables that were truncated, as they were right after that."""
         self.records: dict[RecordKey, RecordChange] = {}
@@ -81,7 +85,7 @@ class Draft:
         """Takes the changes of one schema's objects out of this draft, and returns them as another."""
         apart = Draft()
         ids = {id for id, each in self.declared.items() if getattr(each, "schema", 0) == schema} | {schema}
-        for name in ("declared", "descriptors", "made_from", "emptied", "on_commit"):
+        for name in ("declared", "descriptors", "made_from", "logicals", "emptied", "on_commit"):
             own, split = getattr(self, name), getattr(apart, name)
             for id in ids & own.keys():
                 split[id] = own.pop(id)
@@ -92,6 +96,7 @@ class Draft:
     def declare(self, descriptor: AnyDescriptor, *, made_from: int) -> None:
         """Adds a changed descriptor; only the first `made_from` counts."""
         self.made_from.setdefault(descriptor.id, made_from)
+        self.logicals.setdefault(descriptor.id, logical_of(descriptor))
         self.declared[descriptor.id] = descriptor
         self.descriptors[descriptor.id] = own_copy(descriptor)
 
@@ -103,6 +108,22 @@ class Draft:
     def rely_on(self, descriptor: AnyDescriptor) -> None:
         """Makes publishing prove that a descriptor is unchanged: a schema that gets a table."""
         self.made_from.setdefault(descriptor.id, descriptor.version)
+        self.logicals.setdefault(descriptor.id, logical_of(descriptor))
+
+    def carry(self, stored: AnyDescriptor, base: AnyDescriptor) -> None:
+        """Makes the change one of the stored version, which equals the one that it was made from.
+
+        What keeps `logical` is taken from the stored version, unless this draft changes it.
+        """
+        id = stored.id
+        self.made_from[id] = stored.version
+        if id in self.declared:
+            self.put_declared(carried(self.declared[id], stored, base))
+
+    def put_declared(self, descriptor: AnyDescriptor) -> None:
+        """Replaces a declared descriptor by an equal one."""
+        self.declared[descriptor.id] = descriptor
+        self.descriptors[descriptor.id] = own_copy(descriptor)
 
     def is_new(self, id: int) -> bool:
         """Whether this very transaction creates the descriptor: no other can use it yet."""
@@ -150,7 +171,8 @@ class Draft:
         """Drops a descriptor; its name drains. One that this transaction created is simply removed."""
         draining = self._give_up(former)
         if self.is_new(former.id):
-            del self.declared[former.id], self.descriptors[former.id], self.made_from[former.id]
+            for each in (self.declared, self.descriptors, self.made_from, self.logicals):
+                each.pop(former.id, None)
             return former
         dropped = replace(former, state=DescriptorState.DROPPED, draining=draining)
         if isinstance(former, Schema) and place_of(former) in draining:

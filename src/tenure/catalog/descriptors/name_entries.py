@@ -78,6 +78,15 @@ Move = tuple[AnyDescriptor | None, AnyDescriptor]
 """A descriptor before and after a change."""
 
 
+def changed_maps(moves: Sequence[Move]) -> set[int]:
+    """The databases whose map changes."""
+    return {
+        database
+        for former, descriptor in moves
+        for (database, _), _ in map_entries(former).items() ^ map_entries(descriptor).items()
+    }
+
+
 def move_names(txn: Transaction, catalog: Catalog, moves: Sequence[Move]) -> frozenset[int]:
     """Moves names and maps from some versions to the next; returns the databases whose map changed.
 

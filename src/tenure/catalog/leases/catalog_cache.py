@@ -27,6 +27,7 @@ from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.accounts.role_graph import RoleGraph
 from tenure.catalog.descriptors.catalog_records import Catalog, NameEntry
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
+from tenure.catalog.descriptors.equal_versions import logical_of
 from tenure.catalog.descriptors.index_holders import IndexHolders
 from tenure.catalog.descriptors.role_records import LeasedRecord, Membership, ObjectPrivileges, Role
 from tenure.catalog.descriptors.schema_contents import SchemaContents
@@ -177,9 +178,22 @@ class CatalogView:
             version = version.next
         return found
 
+    def changed_since(self) -> tuple[set[int], "CatalogView"]:
+        """The descriptors that newer versions have changed, and the newest of those versions."""
+        found: set[int] = set()
+        version = self
+        while (following := version.next) is not None:
+            found.update(key for key in version.before if isinstance(key, int))
+            version = following
+        return found, version
+
     def is_same(self, id: int, other: "CatalogView") -> bool:
-        """Whether both have the descriptor in the same version."""
-        return self.find(id) is other.find(id)
+        """Whether both have the descriptor in versions of equal `logical`."""
+        found, others = self.find(id), other.find(id)
+        if found is others or not (isinstance(found, CachedEntry) and isinstance(others, CachedEntry)):
+            return found is others
+        catalog = self._cache.catalog
+        return logical_of(found.descriptor(catalog)) == logical_of(others.descriptor(catalog))
 
 
 class Cache:

@@ -32,6 +32,7 @@ from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import Timestamp, to_text
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
 from tenure.catalog.descriptors.drafts import Draft
+from tenure.catalog.descriptors.equal_versions import logical_of
 from tenure.catalog.descriptors.temporary_objects import TemporaryObjects
 from tenure.catalog.leases.catalog_cache import CatalogView
 from tenure.cluster.sessions.liveness import NodeSession
@@ -304,7 +305,7 @@ class CatalogUse:
         try:
             for id in paused:
                 again = self._scheme.pin(self, id)
-                if again is None or again.version != self._found[id].version:
+                if again is None or logical_of(again) != logical_of(self._found[id]):
                     raise RetryError(f'"{self._found[id].name}" was changed while the transaction waited')
         except RetryError as error:
             self.ended = self.ended or str(error)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from tenure.base.env import Env
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
+from tenure.catalog.descriptors.equal_versions import logical_of
 from tenure.catalog.descriptors.temporary_objects import TemporaryObjects
 from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.name_resolution import Path, find
@@ -100,7 +101,7 @@ class CachedPlan:
         descriptor = use.descriptor
         for id, planned in self.uses.items():
             found = descriptor(id)
-            if found is not planned and (found is None or found.version != planned.version):
+            if found is not planned and (found is None or not _is_same(found, planned)):
                 return False
         if is_same:
             return True
@@ -110,6 +111,11 @@ class CachedPlan:
                 return False
         self.lease, self.temporary = use.lease, use.temporary
         return True
+
+
+def _is_same(found: AnyDescriptor, planned: AnyDescriptor) -> bool:
+    """Whether a plan with one is as good with the other; a view is read with the rights of its owner."""
+    return (logical_of(found), found.owner) == (logical_of(planned), planned.owner)
 
 
 class PlanCache:

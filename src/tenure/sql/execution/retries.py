@@ -20,7 +20,7 @@ and `lost`.
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors.definitions import Table
 from tenure.cluster.locks.lock_waits import LockOptions
-from tenure.schema_change.changer import Requester
+from tenure.schema_change.declared_changes import Requester
 from tenure.sql.session.answers import NotShort
 from tenure.sql.session.block import Block
 from tenure.sql.session.session_state import SessionState

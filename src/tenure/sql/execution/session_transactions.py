@@ -17,7 +17,7 @@ Walk: `sql.clients.session` -> `open`, `end_statement`, `sync`, `failed`; `state
 
 from tenure.base.errors import ConstraintViolation, RetryError
 from tenure.catalog.descriptors.definitions import AnyDescriptor
-from tenure.schema_change.changer import Requester
+from tenure.schema_change.declared_changes import Requester
 from tenure.sql.execution.committing import Committing
 from tenure.sql.execution.portals import Portal, Portals
 from tenure.sql.execution.retries import Retries

@@ -38,7 +38,7 @@ from tenure.kv.reads import NOTHING_READ, Reads
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.kv.view import ReadView
-from tenure.schema_change.changer import Requester
+from tenure.schema_change.declared_changes import Requester
 from tenure.sql.session.new_sequences import NewSequences
 from tenure.sql.session.services import Services
 from tenure.sql.session.temporary_tables import TemporaryTables

@@ -15,7 +15,7 @@ the former calls `await_name` for each name.
 """
 
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
-from tenure.schema_change.changer import Requester
+from tenure.schema_change.declared_changes import Requester
 from tenure.sql.session.answers import NotShort
 from tenure.sql.session.block import Block
 from tenure.sql.session.session_state import SessionState

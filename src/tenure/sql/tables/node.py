@@ -16,6 +16,7 @@ from functools import partial
 from tenure.base.settings import AnySetting
 from tenure.catalog.descriptors.definitions import Database, EnumType, Schema, Table, View
 from tenure.catalog.descriptors.definitions import Sequence as Sequence_
+from tenure.catalog.descriptors.equal_versions import logical_of, row_of
 from tenure.catalog.leases.catalog_use import CatalogUse, Lease
 from tenure.catalog.leases.wait_records import WaitRecords
 from tenure.cluster.jobs.job_table import NOBODY
@@ -78,7 +79,9 @@ def _descriptor_cache(node: NodeView, reader: TableReader) -> Rows:
     lease_at = decimal_of(newest.at)
     for each in newest.descriptors():
         modified_at, kind = decimal_of(each.modified_at), _KINDS[type(each)]
-        yield each.id, kind, each.name, each.version, each.state.value, modified_at, lease_at
+        numbers = each.version, logical_of(each), row_of(each)
+        is_locked = isinstance(each, Table) and each.is_locked
+        yield each.id, kind, each.name, *numbers, is_locked, each.state.value, modified_at, lease_at
 
 
 # Plans
@@ -222,6 +225,9 @@ def _of_leases(node: NodeView) -> Iterator[VirtualDefinition]:
         ("kind", "text not null", "database, schema, table, view, sequence or type."),
         ("name", "text not null", "The name."),
         ("version", "int8 not null", "The version."),
+        ("logical", "int8 not null", "The version in which more changed than lock, owner or comment."),
+        ("row", "int8 not null", "The version in which the reading of rows last changed."),
+        ("is_locked", "bool not null", "Whether it is a table that is locked against changes just now."),
         ("state", "text not null", "public, adding, dropped, offline or collected."),
         ("modified_at", "numeric not null", "When this version was written."),
         ("lease_at", "numeric not null", "The time of the lease."),

@@ -146,7 +146,6 @@ NOT_SUPPORTED = (
     "ALTER TABLE ref ALTER COLUMN a TYPE text",
     "ALTER TABLE t ALTER COLUMN b TYPE varchar",
     "ALTER TABLE checked ALTER COLUMN a TYPE bigint",
-    "ALTER TABLE t SET (schema_locked = true)",
     # indexes, views, types, sequences, databases, roles
     "CREATE INDEX ON t USING hash (a)",
     "CREATE INDEX ON t ((a + 1))",

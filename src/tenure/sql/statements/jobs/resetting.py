@@ -35,7 +35,7 @@ from tenure.bulk.resetting.records import ResetPayload
 from tenure.catalog.descriptors.definitions import EnumType, Table, is_dropped
 from tenure.cluster.sessions.versions import PROGRAM
 from tenure.retention.sweeping.versions import versions_of
-from tenure.schema_change.changer import Requester
+from tenure.schema_change.declared_changes import Requester
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.planner import Planner, WordsPlanner
 from tenure.sql.execution.preparing import ATTEMPTS, PAUSES

@@ -29,7 +29,6 @@ REFUSED = {
     "CREATE USER x PASSWORD 'md5aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'": "0A000",
     "ALTER USER root NOLOGIN": "0A000",
     "ALTER TABLE t ENABLE ROW LEVEL SECURITY": "0A000",
-    "ALTER TABLE t SET (schema_locked = true)": "0A000",
     "ALTER TABLE t ADD PRIMARY KEY USING INDEX foo": "0A000",
     "CREATE INDEX ON t ((a + 1))": "0A000",
     "CREATE INDEX ON t USING gin (a)": "0A000",

@@ -10,16 +10,31 @@ Walk: `statements.ddl.ddl_statements` -> `alter_table` -> the action's function 
 
 from collections.abc import Callable
 
-from tenure.base.errors import DependentObjects, NotSupported, UndefinedObject, WrongObjectType
+from tenure.base.errors import (
+    DependentObjects,
+    InvalidParameter,
+    NotSupported,
+    UndefinedObject,
+    WrongObjectType,
+    WrongState,
+)
+from tenure.base.settings import VERSION
 from tenure.catalog.changes.constraint_changes import DropConstraint, ValidateConstraint
 from tenure.catalog.changes.drops import drop_objects
 from tenure.catalog.changes.index_changes import needing, primary_of
 from tenure.catalog.changes.object_changes import set_owner
-from tenure.catalog.changes.table_changes import DropPrimaryKey, alter, referring_to, users_of
+from tenure.catalog.changes.table_changes import (
+    DropPrimaryKey,
+    SetLocked,
+    alter,
+    referring_to,
+    users_of,
+)
 from tenure.catalog.changes.table_parts import constraint_named
 from tenure.catalog.changes.view_changes import view_of
 from tenure.catalog.descriptors.definitions import Index, Schema, Table
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.cluster.sessions.versions import PROGRAM
 from tenure.sql.statements.ddl import alter_type
 from tenure.sql.statements.ddl.definition import Definer, path_of
 from tenure.sql.statements.ddl.naming import find_index
@@ -27,9 +42,11 @@ from tenure.sql.statements.ddl.tables import alter_columns
 from tenure.sql.statements.ddl.tables.constraint_definitions import add_constraint, primary_key
 from tenure.sql.statements.ddl.tables.create_table import row_id_default
 from tenure.sql.statements.ddl.views import relies_on_key
-from tenure.sql.text.parse import Tree, child, items, names, option
+from tenure.sql.text.parse import Tree, child, items, kind, names, option
 
 DROP, TYPE, ADD_COLUMN, COLUMN, ADD_CONSTRAINT, OTHER = range(6)
+
+BOOLEANS = dict.fromkeys(("true", "on", "yes", "1"), True) | dict.fromkeys(("false", "off", "no", "0"), False)
 
 Action = Callable[[Definer, Table, Tree], None]
 
@@ -213,10 +230,43 @@ def _change_owner(definer: Definer, table: Table, action: Tree) -> None:
 
 
 def _set_options(definer: Definer, table: Table, action: Tree) -> None:
+    """SET and RESET of storage parameters; `schema_locked` is the one that has an effect."""
+    has_others = False
     for each in items(child(action, "def").items):
         if each.defname == "schema_locked":
-            raise NotSupported("schema_locked is not supported yet")
-    definer.notice("storage parameters have no effect")
+            is_reset = option(action, "subtype") == "AT_ResetRelOptions"
+            _lock_schema(definer, table, is_kept=not is_reset and _is_on(each))
+        else:
+            has_others = True
+    if has_others:
+        definer.notice("storage parameters have no effect")
+
+
+def _lock_schema(definer: Definer, table: Table, *, is_kept: bool) -> None:
+    if is_kept and definer.node.settings.current()[VERSION] < PROGRAM:
+        raise WrongState(
+            "schema_locked cannot be set before the cluster is finalized",
+            hint="Upgrade all nodes, then SET CLUSTER SETTING version.",
+        )
+    if is_kept and definer.names.is_temporary(table):
+        raise NotSupported("temporary tables cannot be locked")
+    alter(definer.draft, definer.use, table.id, SetLocked(is_kept))
+
+
+def _is_on(option: Tree) -> bool:
+    value = child(option, "arg")
+    if value is None:
+        return True
+    match kind(value):
+        case "String":
+            text = value.sval
+        case "Integer":
+            text = str(value.ival)
+        case _:
+            text = names(value.names)[-1]
+    if text.lower() not in BOOLEANS:
+        raise InvalidParameter(f'invalid value for boolean option "{option.defname}": {text}')
+    return BOOLEANS[text.lower()]
 
 
 def _nothing(definer: Definer, table: Table, action: Tree) -> None:
