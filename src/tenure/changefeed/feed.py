@@ -36,14 +36,19 @@ class Feed:
         self._sink = sink
         self._encoder = Encoder(options)
         self._streams = [TableStream(sources, options, each) for each in position.tables]
-        self._position = position
+        self._position = self._start = position
         self._signal = sources.store.env.event()
         self._spans: tuple[Span, ...] = ()
         self._unsubscribe: Callable[[], None] = lambda: None
 
     @property
     def position(self) -> FeedPosition:
-        return replace(self._position, tables=tuple(each.position for each in self._streams))
+        return replace(
+            self._position,
+            tables=tuple(each.position for each in self._streams),
+            fast_rows=self._start.fast_rows + sum(each.fast_rows for each in self._streams),
+            slow_rows=self._start.slow_rows + sum(each.slow_rows for each in self._streams),
+        )
 
     @property
     def is_done(self) -> bool:

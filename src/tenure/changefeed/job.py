@@ -129,6 +129,12 @@ def _sink_run(services: FeedServices, run: Run, payload: FeedPayload) -> SinkRun
     )
 
 
+def _sources_of(services: FeedServices, run: Run) -> FeedSources:
+    """What a run reads from; it asks for locks in the name of its job."""
+    sources = services.sources
+    return sources if sources.node is None else sources._replace(node=sources.node.of_job(run.job.id))
+
+
 class FeedRun:
     def __init__(
         self, services: FeedServices, run: Run, payload: FeedPayload, destination: Destination
@@ -141,7 +147,9 @@ class FeedRun:
         self._sink: Sink = destination.open(_sink_run(services, run, payload))
         self._saved = self._sink.resume(saved)
         """The position of the last commit of the sink."""
-        self._feed = Feed(services.sources, payload.tables, payload.options, self._saved, self._sink)
+        self._feed = Feed(
+            _sources_of(services, run), payload.tables, payload.options, self._saved, self._sink
+        )
         self._due = self._env.monotonic()
         self._move_due = self._due
 

@@ -48,6 +48,10 @@ class FeedPosition(Record, frozen=True):
     rows: int = 0
     """Messages emitted so far, without resolved timestamps."""
     bytes: int = 0
+    fast_rows: int = 0
+    """Changes whose schema a lease on a locked table has proved, since the feed began."""
+    slow_rows: int = 0
+    """Other changes found by the watch, likewise."""
 
     @property
     def resolved_at(self) -> Timestamp:

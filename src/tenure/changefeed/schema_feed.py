@@ -5,12 +5,16 @@
     at(T)     the version in force at T: the newest with a modification time at or below T
 
 A row is read with the version in force at its own timestamp, even if its writer used the version before. So a
-row may be read only when all events up to its time are known. Two implementations prove that:
+row may be read only when all events up to its time are known. Three implementations prove that:
 
     PolledSchema    reads the history of the descriptors, with each call that asks beyond what it knows
     WatchedSchema   learns of descriptors from the same watch as the rows: both come in one order, so the
                     batch that has a row has every descriptor up to it, and nothing is read. Where the watch
                     has said nothing yet, it polls
+    LeasedSchema    asks this node's newest lease first, which proves it if the table is locked
+                    (`changefeed.leased_schema`); otherwise it polls
+
+A version that changes nothing that rows are read by is no event: a lock, an owner, a view on the table.
 
 Only the times of changes come from there; the version itself is the catalog as of that time. The types that a
 table uses count too: a new label of an enum is an event of the tables that use it.
@@ -27,6 +31,7 @@ from typing import Protocol
 from tenure.base.errors import UndefinedTable
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.equal_versions import row_of
 from tenure.changefeed.table_events import EventKind, TableEvent, event_between
 from tenure.kv.keys import Span
 from tenure.kv.store import Store
@@ -43,7 +48,15 @@ def version_in_force(store: Store, catalog: Catalog, table: int, at: Timestamp) 
     return version
 
 
+def rows_of(version: TableVersion) -> tuple[int, ...]:
+    """The `row` of a table and its types: versions that have the same read rows in the same way."""
+    return (row_of(version.table), *(row_of(each) for each in version.enums))
+
+
 class SchemaFeed(Protocol):
+    is_fast: bool
+    """Whether the last answer of `peek` was found without looking at any descriptor's history."""
+
     @property
     def spans(self) -> tuple[Span, ...]:
         """The spans that the watch of the table's rows must have besides, for `note`."""
@@ -64,6 +77,7 @@ class SchemaFeed(Protocol):
 
 class PolledSchema:
     spans: tuple[Span, ...] = ()
+    is_fast = False
 
     def __init__(self, store: Store, catalog: Catalog, table: int, since_at: Timestamp) -> None:
         """Gives the events after a time."""
@@ -115,7 +129,9 @@ class PolledSchema:
 
     def _add(self, at: Timestamp) -> None:
         before = self._events[-1].after if self._events else self._current
-        self._events.append(event_between(at, before, self._version(at)))
+        after = self._version(at)
+        if rows_of(after) != rows_of(before):  # otherwise rows are read with either in the same way
+            self._events.append(event_between(at, before, after))
 
     def _version(self, at: Timestamp) -> TableVersion:
         return version_in_force(self._store, self._catalog, self._table, at)

@@ -25,6 +25,7 @@ from tenure.base.errors import SnapshotTooOld, WrongState
 from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.changefeed.lake_changes import scan_changes
+from tenure.changefeed.leased_schema import FeedLeases, LeasedSchema
 from tenure.changefeed.options import FeedOptions, InitialScan
 from tenure.changefeed.records import ScanKind, ScanPosition, TablePosition
 from tenure.changefeed.schema_feed import SchemaFeed, WatchedSchema, version_in_force
@@ -52,11 +53,19 @@ class FeedSources(NamedTuple):
     catalog: Catalog
     files: "CheckedFiles | None"
     """The lake's files; None without a lake."""
+    node: FeedLeases | None = None
+    """The leases of this node; None where there are none: then the schema comes with the watch."""
+
+
+def schema_feed(sources: FeedSources, table: int, since_at: Timestamp) -> SchemaFeed:
+    """The versions of a table after a time."""
+    of_table = sources.store, sources.catalog, table, since_at
+    return WatchedSchema(*of_table) if sources.node is None else LeasedSchema(*of_table, sources.node)
 
 
 class TableStream:
     def __init__(self, sources: FeedSources, options: FeedOptions, position: TablePosition) -> None:
-        self._store, self._catalog, self._files = sources
+        self._store, self._catalog, self._files, _ = sources
         self._options = options
         self._table = position.table
         self._frontier_at = position.frontier_at
@@ -66,11 +75,13 @@ class TableStream:
         self._watch: Watch | None = None
         self.ending: WrongState | None = None
         """Why it cannot go on: all changes before were returned."""
+        self.fast_rows, self.slow_rows = 0, 0
+        """Changes that the watch has found, by whether the lease proved their schema."""
         self.is_waiting = False
         """Whether the last step has found nothing, so that the next may wait for a commit."""
         # All events up to the time of a scan were met before it began.
         since_at = self._frontier_at if self._scan is None else self._scan.at
-        self._schema: SchemaFeed = WatchedSchema(self._store, self._catalog, self._table, since_at)
+        self._schema = schema_feed(sources, self._table, since_at)
         self._rows = self._rows_at(since_at)
         self._former = self._rows if not self._frontier_at else self._rows_at(self._frontier_at)
         """The version before, for rows of the moment of the change."""
@@ -129,6 +140,10 @@ class TableStream:
             if each.at <= until_at and each.key.startswith(head)
             if (change := self._changed(each)) is not None
         ]
+        if self._schema.is_fast:
+            self.fast_rows += len(changes)
+        else:
+            self.slow_rows += len(changes)
         self._frontier_at = max(self._frontier_at, until_at)
         if event is not None:
             self._meet(event)

@@ -17,6 +17,7 @@ from tenure.bulk.resetting.job import reset_kind
 from tenure.bulk.resetting.records import KIND as RESET
 from tenure.changefeed.job import KIND as CHANGEFEED
 from tenure.changefeed.job import FeedServices, changefeed_kind
+from tenure.changefeed.leased_schema import FeedLeases
 from tenure.changefeed.table_stream import FeedSources
 from tenure.cluster.jobs.job_retention import JobRetention
 from tenure.cluster.jobs.runner import JobRunner
@@ -104,7 +105,8 @@ def _feeds(
     tables: TableLayer,
 ) -> FeedServices:
     files = None if tables.lake is None else tables.lake.bases.checked
-    sources = FeedSources(storage.store, catalog.catalog, files)
+    node = FeedLeases(catalog.leases, catalog.locks)
+    sources = FeedSources(storage.store, catalog.catalog, files, node)
     return FeedServices(
         *(sources, cluster.jobs, protections.of_jobs, storage.locations), session=cluster.liveness.session
     )

@@ -39,10 +39,16 @@ def _changefeed_jobs(node: NodeView, reader: TableReader) -> Rows:
             None if lag is None else Interval(0, 0, lag),
             position.rows,
             position.bytes,
+            _fast_share(position),
             payload.shown_sink,
             tuple(each.name for each in payload.tables),
             control.error_text or None,
         )
+
+
+def _fast_share(position: FeedPosition) -> float | None:
+    found = position.fast_rows + position.slow_rows
+    return position.fast_rows / found if found else None
 
 
 def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
@@ -60,6 +66,7 @@ def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
         ("lag", "interval", "How long ago that was; null of one that has ended."),
         ("emitted_rows", "int8 not null", "Messages in the sink, as of the last checkpoint."),
         ("emitted_bytes", "int8 not null", "Their bytes."),
+        ("fast_path_share", "float8", "The share of changes that needed no look for a schema change."),
         ("sink", "text not null", "Where they go, without secrets."),
         ("full_table_names", "text[] not null", "The tables, by their names when it was created."),
         ("error", "text", "Why it failed."),

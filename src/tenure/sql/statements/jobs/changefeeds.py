@@ -172,7 +172,7 @@ def plan_show(planner: Planner, reader: TokenReader) -> Statement:
     return query(
         planner,
         "SELECT job_id, description, user_name, status, running_status, created, high_water_timestamp, lag, "
-        "emitted_rows, emitted_bytes, sink, full_table_names, error "
+        "emitted_rows, emitted_bytes, fast_path_share, sink, full_table_names, error "
         "FROM tenure_internal.changefeed_jobs ORDER BY created DESC, job_id DESC",
     )
 
