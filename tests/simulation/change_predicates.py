@@ -25,6 +25,7 @@ from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.expr.functions.function import Context
 from tenure.expr.types.datatype import Datum
 from tenure.kv.snapshot import Snapshot
+from tenure.schema_change.job import KIND
 from tenure.storage.sqlite.sqlite_engine import SqliteEngine
 from tenure.table import read
 from tenure.table.consistency import check_indexes
@@ -196,7 +197,7 @@ def ends(index: SchemaIndex) -> Iterator[Violation]:
     """I19: once the faults are over, every change comes to its end, and nothing is left half-way."""
     for job, controls in index.controls.items():
         version, control = controls[-1]
-        if control.state not in TERMINAL:
+        if control.kind == KIND and control.state not in TERMINAL:
             message = f"change {job} is still {control.state.value} ({control.error_text})"
             yield Violation("I19", message, version.step, (version.writer.id,))
         # One that was canceled too late is public, and says so.

@@ -9,6 +9,7 @@ Walk: `schema_predicates.check` calls these over a `SchemaIndex`.
 from collections.abc import Callable, Iterator
 
 from tenure.base.timestamp import to_text
+from tenure.catalog.descriptors.equal_versions import logical_of
 from tenure.cluster.jobs.job_records import JobControl
 from tenure.kv.keys import JOB_CONTROL
 from tests.simulation.lease_watch import is_one_step
@@ -26,7 +27,8 @@ def believed(index: SchemaIndex) -> Iterator[Violation]:
             yield Violation("I13", message, step)
         for used in descriptors:
             versions = index.versions.get(used.id, [])
-            later = [each for since_at, each, _ in versions if since_at <= at and each.version > used.version]
+            equal = max(each.version for _, each, _ in versions if logical_of(each) == logical_of(used))
+            later = [each for since_at, each, _ in versions if since_at <= at and each.version > equal]
             if len(later) > 1:
                 message = f"a glance used {used.id} v{used.version} when v{later[-1].version} was there"
                 yield Violation("I10", message, step)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.base.errors import UniqueViolation
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
+from tenure.catalog.descriptors.equal_versions import logical_of
 from tenure.catalog.leases.catalog_use import CatalogUse, Lease
 from tenure.expr.types.datatype import Datum
 from tenure.table.rows import Row
@@ -71,7 +72,7 @@ def _some_kept(client: "SchemaClient", lease: Lease | None = None) -> KeptPlan |
 
 
 def _is_same(found: AnyDescriptor | None, planned: AnyDescriptor) -> bool:
-    return found is not None and found.version == planned.version
+    return found is not None and logical_of(found) == logical_of(planned)
 
 
 def glance(client: "SchemaClient") -> None:

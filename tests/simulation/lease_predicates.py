@@ -6,6 +6,8 @@ Walk: `schema_predicates.check` calls these over a `SchemaIndex`.
 from collections.abc import Callable, Iterator
 
 from tenure.base.timestamp import Timestamp, to_text
+from tenure.catalog.descriptors.definitions import AnyDescriptor
+from tenure.catalog.descriptors.equal_versions import logical_of
 from tenure.cluster.sessions.session_records import SessionId
 from tests.simulation.predicates import Violation
 from tests.simulation.schema_history import SchemaIndex
@@ -19,14 +21,16 @@ def two_versions(index: SchemaIndex) -> Iterator[Violation]:
         for handed in record.handed:
             used = handed.descriptor
             versions = index.versions.get(used.id, [])
-            later = [each for each in versions if each[1].version > used.version and each[0] <= at]
+            # Use of a version counts as use of every version of equal `logical`.
+            equal = max(each.version for _, each, _ in versions if logical_of(each) == logical_of(used))
+            later = [each for each in versions if each[1].version > equal and each[0] <= at]
             strangers = [each for each in later if each[2] not in family]
-            if len(strangers) > 1 or (len(strangers) == 1 and strangers[0][1].version > used.version + 1):
+            if len(strangers) > 1 or (len(strangers) == 1 and strangers[0][1].version > equal + 1):
                 newest = later[-1][1].version
                 message = f"t{record.txn.id} used {used.id} v{used.version} when v{newest} was there"
                 txns = (record.txn.id, later[-1][2].id)
                 yield Violation("I10", message, record.txn.landed or handed.step, txns)
-            if used.modified_at > at:
+            if used.modified_at > at and not _is_same(index.version_at(used.id, at), used):
                 message = f"t{record.txn.id} used {used.id} v{used.version} before it was there"
                 yield Violation("I10", message, handed.step, (record.txn.id,))
             if strangers:
@@ -67,14 +71,20 @@ def _judge_handed(index: SchemaIndex, record: UseRecord, handed: Handed) -> Iter
     used, txn = handed.descriptor, record.txn
     for lease_at in {record.lease_at or handed.lease_at, handed.lease_at}:
         current = index.version_at(used.id, lease_at)
-        if current != used:
+        if not _is_same(current, used):
             what = "none" if current is None else f"v{current.version}"
             lease = f"the lease at {to_text(lease_at)}"
             message = f"t{txn.id} was given {used.id} v{used.version} under {lease}, which has {what}"
             yield Violation("I17", message, handed.step, (txn.id,))
-    if txn.read_at and used.modified_at > txn.read_at:
+    is_newer = txn.read_at and used.modified_at > txn.read_at
+    if is_newer and not _is_same(index.version_at(used.id, txn.read_at), used):
         message = f"t{txn.id} reads at {to_text(txn.read_at)} by {used.id} v{used.version}, which is newer"
         yield Violation("I18", message, handed.step, (txn.id,))
+
+
+def _is_same(current: AnyDescriptor | None, used: AnyDescriptor) -> bool:
+    """Whether one counts as the other: the same version, or one of equal `logical`."""
+    return current is not None and logical_of(current) == logical_of(used)
 
 
 def moved(index: SchemaIndex) -> Iterator[Violation]:
@@ -83,7 +93,7 @@ def moved(index: SchemaIndex) -> Iterator[Violation]:
         last = {each.descriptor.id: each.descriptor for each in record.handed}
         for id, lease_at in record.pinned.items():
             current = index.version_at(id, lease_at)
-            if id in last and current != last[id]:
+            if id in last and not _is_same(current, last[id]):
                 message = (
                     f"t{record.txn.id}'s pin of {id} v{last[id].version} went to a lease that has another"
                 )

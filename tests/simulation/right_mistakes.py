@@ -13,11 +13,11 @@ from tenure.catalog.descriptors.role_records import ObjectPrivileges, RoleRecord
 from tenure.catalog.leases.catalog_cache import CatalogView
 from tenure.catalog.leases.node_leases import Leases
 from tenure.kv.transaction import Transaction
-from tenure.schema_change.changer import SchemaChanger
+from tenure.schema_change.outcomes import ChangeOutcomes
 from tests.simulation.schema_workloads import lingering, quiet
 
 
-def returned_at_once(self: SchemaChanger, commit_at: Timestamp, check: Any = None) -> None:
+def returned_at_once(self: ChangeOutcomes, commit_at: Timestamp, check: Any = None) -> None:
     """The change is durable, so the statement is done, it is thought."""
 
 
@@ -52,7 +52,7 @@ def patient(knobs: Any) -> None:
 ALL: tuple[tuple[Any, ...], ...] = (
     (
         "REVOKE returns before other nodes know",
-        ((SchemaChanger, "_await_known", returned_at_once),),
+        ((ChangeOutcomes, "await_known", returned_at_once),),
         "rights",
         patient,
     ),

@@ -18,7 +18,9 @@ from tenure.base.timestamp import from_micros
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DescriptorState, NameKey, Schema, Table
 from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.historical import HistoricalUse
+from tenure.changefeed.leased_schema import LeasedSchema
 from tenure.expr.types.datatype import Datum
+from tenure.schema_change.job import KIND
 from tenure.table import read
 from tenure.table.rows import Layout, Row
 from tenure.table.write import TableWriter
@@ -29,6 +31,7 @@ from tests.simulation import (
     kept_shapes,
     right_shapes,
     schema_changes,
+    schema_lock_shapes,
     wait_shapes,
 )
 from tests.simulation.expiring_trace import TracingExpiring
@@ -72,6 +75,9 @@ class SchemaClient(Client):
         self.is_committing = False
         self.kept: dict[str, KeptPlan] = {}
         """By a table's name: what was planned for it last."""
+        self.watcher = 0
+        """The job in whose name it watches tables, once it does."""
+        self.feeds: dict[int, LeasedSchema] = {}
 
     @property
     def schema_trace(self) -> SchemaTrace:
@@ -442,7 +448,8 @@ def create_with_rows(client: SchemaClient) -> None:
 
 def cancel(client: SchemaClient) -> None:
     """Cancels a change that is under way."""
-    jobs = [control.id for control in client.process.jobs.open(client.store.snapshot())]
+    found = client.process.jobs.open(client.store.snapshot())
+    jobs = [control.id for control in found if control.kind == KIND]
     if jobs:
         job = jobs[client.pick(len(jobs))]
         client.store.transact(lambda txn: client.process.jobs.request_cancel(txn, job))
@@ -468,6 +475,8 @@ SHAPES: dict[str, Callable[[SchemaClient], None]] = {
     "rows and a change": change_with_rows,
     clean_changes.KIND: clean_and_constrain,
     "change elsewhere": change_elsewhere,
+    "watch a table": schema_lock_shapes.watch_table,
+    "follow": schema_lock_shapes.follow,
     "recreate": recreate,
     "cancel": cancel,
     **kept_shapes.SHAPES,

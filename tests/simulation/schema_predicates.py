@@ -17,6 +17,7 @@ from tests.simulation import (
     kept_predicates,
     lease_predicates,
     right_predicates,
+    schema_lock_shapes,
 )
 from tests.simulation.predicates import Violation
 from tests.simulation.schema_history import SchemaIndex
@@ -36,6 +37,7 @@ PREDICATES: tuple[Callable[[SchemaIndex], Iterator[Violation]], ...] = (
     clean_changes.needless_refusals,
     conversion_shapes.conversions,
     *right_predicates.PREDICATES,
+    *schema_lock_shapes.PREDICATES,
 )
 
 
@@ -50,6 +52,7 @@ def check(trace: SchemaTrace, engine: SqliteEngine, *, is_whole: bool, ttl_secon
     if is_whole:
         found += change_predicates.ends(index)
         found += waits(index)
+        found += schema_lock_shapes.left_unlocked(index)
         found += expiring_predicates.left(index, SWEEPS * ttl_seconds)
     _observe(index)
     return found

@@ -17,6 +17,7 @@ from tenure.base.errors import TenureError, UserError
 from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import LIVENESS_TTL, Settings
 from tenure.catalog.bootstrap import bootstrap
+from tenure.catalog.changes.lock_schedule import LockSchedule
 from tenure.catalog.changes.publisher import Publisher
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.leases.blockers import LeaseTable, SchemaLeaseTable
@@ -157,6 +158,8 @@ class SchemaProcess:
             self.store, self.liveness.session, self.deaths, self.jobs, kinds, self._settings
         )
         self.deaths.on_death = self.runner.wake
+        locking = self.store, self.catalog, self.leases, self.publisher, self.jobs
+        self.locks = LockSchedule(*locking, lambda: True)
 
     def _start_loops(self, undo: ExitStack) -> None:
         heartbeat = self._loop("heartbeat", self.liveness.step)
@@ -166,6 +169,10 @@ class SchemaProcess:
         leases = self._loop("leases", self._step_leases, interrupt=self.leases.wake)
         holders = self._loop("holders", self._step_holders, interrupt=self.holders.wake)
         self._run_loops(undo, [leases, holders])
+        if "watch a table" in self.cluster.weights:
+            locks = self._loop("locks", self.locks.step)
+            self.locks.on_wish = locks.wake
+            self._run_loops(undo, [locks])
         undo.callback(self._drain_jobs)
         self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])
         undo.callback(_close, self.liveness.drain)

@@ -9,6 +9,7 @@ from tests.simulation import (
     emptying,
     kept_shapes,
     right_shapes,
+    schema_lock_shapes,
     wait_shapes,
 )
 from tests.simulation.schema_changes import OF_CATALOG, OF_TABLE
@@ -58,7 +59,7 @@ PROFILES: dict[str, dict[str, float]] = {
         clean_changes.KIND: 3.0,
         "change elsewhere": 2.0,
     },
-    **(kept_shapes.PROFILES | emptying.PROFILES | conversion_shapes.PROFILES),
+    **(kept_shapes.PROFILES | emptying.PROFILES | conversion_shapes.PROFILES | schema_lock_shapes.PROFILES),
     "rights": {
         "write": 1.0,
         "linger": 0.5,

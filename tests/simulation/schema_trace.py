@@ -73,6 +73,16 @@ class Believed(NamedTuple):
     at: Timestamp
 
 
+class Emitted(NamedTuple):
+    """What a feed took a table for when it would have emitted a row of some time."""
+
+    step: int
+    table: int
+    at: Timestamp
+    row: int
+    is_fast: bool
+
+
 class Effect(NamedTuple):
     """What a transaction does to a row, in words of the table: values by column id, None deletes."""
 
@@ -165,6 +175,7 @@ class SchemaTrace(Trace):
         self.row_frontiers: list[RowFrontier] = []
         self.believed: list[tuple[int, Believed]] = []
         """With the steps at which they were."""
+        self.emitted: list[Emitted] = []
         self.releases: set[SessionId] = set()
         """Sessions that were given up, or were about to be, by the process they were of."""
         self.found: list[Violation] = []

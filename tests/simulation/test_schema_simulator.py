@@ -65,6 +65,15 @@ def test_seeds_of_rights_and_conversions_run_without_a_violation(
     assert all(any(result.trace.seen[each] for result in results) for each in expected)
 
 
+@pytest.mark.invariant("I33")
+@pytest.mark.invariant("I34")
+def test_seeds_of_locked_tables_run_without_a_violation() -> None:
+    results = [cluster.run(seed, profile="locks") for seed in SEEDS]
+    assert {result.seed: result.violations[0] for result in results if result.violations} == {}
+    for each in ("table locked", "table opened for a change", "row by the fast path", "row by the slow path"):
+        assert any(result.trace.seen[each] for result in results), each
+
+
 @pytest.mark.invariant("I10")
 @pytest.mark.invariant("I12")
 def test_seeds_of_the_expiring_scheme_run_without_a_violation() -> None:
@@ -111,6 +120,9 @@ FIRST_SEEDS = {"rights by the oldest lease in use": 220}
         pytest.param("rights by the oldest lease in use", "rights", marks=pytest.mark.longer),
         ("names of roles stay as they were", "rights"),
         ("names of a converted database do not drain", "I39"),
+        ("a locked table is changed without being unlocked", "I33"),
+        ("lock and change in one version", "I33"),
+        ("a table is locked again without a look at the mark", "I33"),
         pytest.param("closed table used all the same", "rows", marks=pytest.mark.longer),
     ],
 )

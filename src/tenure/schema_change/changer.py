@@ -194,7 +194,7 @@ class SchemaChanger:
         """Makes the changes ones of the versions that the transaction sees now."""
         found = {id: stored for id in ids if (stored := self._catalog.get(use.txn, id)) is not None}
         for stored in found.values():
-            self._check_made_from(use, stored)
+            self._carry(use, stored)
         _unlock_changed(use.draft, found)
 
     def await_change(
@@ -210,17 +210,19 @@ class SchemaChanger:
         raise RetryError(f'"{changing.name}" was being changed by job {job_of(changing)}')
 
     def _check_made_from(self, use: CatalogUse, stored: AnyDescriptor) -> None:
-        """Carries the change over to the stored version, if that equals the one that it was made from."""
         try:
-            check_made_from(use.draft, stored)
-            if use.draft.made_from.get(stored.id, stored.version) != stored.version:
-                use.draft.carry(stored, self._base(use, stored))
-                use.refresh()  # its commit is to see the version that the change is one of now
+            self._carry(use, stored)
         except RetryError:
-            self._outcomes.catch_up(
-                [stored]
-            )  # so that the next attempt does not start from the same old version
+            # The next attempt must not start from the same old version.
+            self._outcomes.catch_up([stored])
             raise
+
+    def _carry(self, use: CatalogUse, stored: AnyDescriptor) -> None:
+        """Carries the change over to the stored version, if that equals the one that it was made from."""
+        check_made_from(use.draft, stored)
+        if use.draft.made_from.get(stored.id, stored.version) != stored.version:
+            use.draft.carry(stored, self._base(use, stored))
+            use.refresh()  # its commit is to see the version that the change is one of now
 
     def _base(self, use: CatalogUse, stored: AnyDescriptor) -> AnyDescriptor:
         """The version that a change was made from."""

@@ -13,7 +13,7 @@ A change of a table that nobody watches and nobody locked needs none of this, an
 
 Invariant (I33): a change of `row` is made from a version that is not locked and that carries its mark.
 
-Walk: `schema_change.changer` calls `needed`, then `open`; this calls `Publisher.settle` and `publish`.
+Walk: `schema_change.changer` calls `needed`, then `open`; this calls `Publisher.settle`, `Publisher.publish`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,6 @@ from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.cluster.jobs.job_table import Fence, Jobs
 from tenure.cluster.sessions.liveness import NodeSession
-from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.declared_changes import Requester
@@ -59,23 +58,23 @@ class Opening:
 
     def needed(self, draft: Draft, stored: Mapping[int, AnyDescriptor]) -> list[int]:
         """The descriptors to open before a draft is published; `stored` has those that it changes."""
-        snapshot = self._store.snapshot()
         found: set[int] = set()
         for id, declared in draft.declared.items():
             former = stored.get(id)
             if former is not None and not is_row_equal(former, declared):
-                found |= self._of_change(snapshot, former)
+                found |= self._of_change(former)
         return sorted(found)
 
-    def _of_change(self, snapshot: Snapshot, former: AnyDescriptor) -> set[int]:
+    def _of_change(self, former: AnyDescriptor) -> set[int]:
         if not isinstance(former, EnumType):
-            return {former.id} if self._must_open(snapshot, former) else set()
+            return {former.id} if must_open(former, self._is_watching) else set()
+        snapshot = self._store.snapshot()
         tables = (self._catalog.get(snapshot, id) for id in former.referents)
-        users = {each.id for each in tables if each is not None and self._must_open(snapshot, each)}
+        users = {each.id for each in tables if each is not None and must_open(each, self._is_watching)}
         return users | {former.id} if users else set()
 
-    def _must_open(self, source: Snapshot | Transaction, descriptor: AnyDescriptor) -> bool:
-        return must_open(descriptor, lambda job: self._jobs.is_open(source, job))
+    def _is_watching(self, job: int) -> bool:
+        return self._jobs.is_open(self._store.snapshot(), job)
 
     def open(
         self,

@@ -2,7 +2,9 @@
 
 import pytest
 
+from tenure.base.errors import RetryError
 from tenure.base.timestamp import ZERO_AT
+from tenure.catalog.changes.publisher import check_made_from
 from tenure.catalog.descriptors.definitions import (
     Column,
     DescriptorState,
@@ -100,3 +102,10 @@ def test_a_carried_draft_takes_what_it_does_not_change_from_the_stored_version()
     assert (carried.name, carried.comment) == ("people", "of the draft")
     assert (carried.owner, carried.is_locked, carried.version) == ("ann", True, 9)
     assert draft.made_from[FORMER.id] == 9
+
+
+def test_a_new_descriptor_is_not_carried_to_one_that_is_there_already() -> None:
+    draft = Draft()
+    draft.create(replace(FORMER, version=1, logical=0, row=0))
+    with pytest.raises(RetryError):
+        check_made_from(draft, replace(FORMER, version=1, logical=1, row=1))

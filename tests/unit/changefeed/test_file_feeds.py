@@ -92,7 +92,7 @@ def test_files_have_every_change_once(feeding: Feeding, directory: Path) -> None
     feeding.done("DELETE FROM t WHERE a = 2")
     feed.wait_for(feeding.now())
     feed.check()
-    ((_, state, _, _, high, lag, rows, size, sink, tables, error),) = [
+    ((_, state, _, _, high, lag, rows, size, _, sink, tables, error),) = [
         row[2:] for row in feeding.rows("SHOW CHANGEFEED JOBS") if row[0] == str(feed.job)
     ]
     full_name = f"{{defaultdb.{feeding.schema}.t}}"

@@ -96,7 +96,7 @@ class Draft:
     def declare(self, descriptor: AnyDescriptor, *, made_from: int) -> None:
         """Adds a changed descriptor; only the first `made_from` counts."""
         self.made_from.setdefault(descriptor.id, made_from)
-        self.logicals.setdefault(descriptor.id, logical_of(descriptor))
+        self.logicals.setdefault(descriptor.id, logical_of(descriptor) if made_from else 0)
         self.declared[descriptor.id] = descriptor
         self.descriptors[descriptor.id] = own_copy(descriptor)
 
