@@ -23,7 +23,7 @@ from tenure.base.errors import (
     UndefinedObject,
     UndefinedTable,
 )
-from tenure.catalog.accounts.privileges import SELECT, USAGE
+from tenure.catalog.accounts.privileges import CONNECT, SELECT, USAGE
 from tenure.catalog.changes.offline_tables import refuse_offline, refuse_unwritable
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
@@ -133,6 +133,8 @@ class SessionNames:
         self.resolved[tuple(name)] = None if found is None else found.id
         if isinstance(found, Contained) and not self.is_temporary(found):
             self.needs.add(found.schema, USAGE)
+            if found.database != self._session.database:
+                self.needs.add(found.database, CONNECT)
         return found
 
     def require_database(self) -> None:
@@ -149,12 +151,20 @@ class SessionNames:
         raise UndefinedDatabase(f'database "{database.name}" does not exist', hint=hint)
 
     def _check_schemas(self, qualifier: Sequence[str]) -> None:
-        """Somebody who may not use a schema is not told what is in it."""
+        """Somebody who may not use a schema, or another database, is not told what is in it."""
         rights = self._session.rights(self._block)
         if not rights.is_superuser:
             for schema in schemas_of(self, qualifier, self.path):
                 if schema.id != self._session.temporary.schema_id:
+                    self.require_connect(schema)
                     rights.require(schema, USAGE)
+
+    def require_connect(self, schema: Schema) -> None:
+        """Raises InsufficientPrivilege (42501) if it is in a database that the user may not connect to. The
+        session's own is not asked for again: it was at the start."""
+        database = self.descriptor(schema.database)
+        if database is not None and database.id != self._session.database:
+            self._session.rights(self._block).require(database, CONNECT)
 
     def is_temporary(self, descriptor: AnyDescriptor) -> bool:
         """Whether it is the session's own, so that nobody has to be asked."""

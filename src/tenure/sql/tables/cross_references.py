@@ -15,7 +15,7 @@ from tenure.sql.tables.virtual import Rows, VirtualDefinition, define
 
 def _references(reader: TableReader) -> Rows:
     catalog = objects(reader)
-    for each in catalog.by_id.values():
+    for each in filter(catalog.shows, catalog.by_id.values()):
         for found in references(each, catalog.by_id.get):
             yield tuple(
                 value

@@ -34,6 +34,7 @@ from tenure.sql.tables import blockers as blocker_tables
 from tenure.sql.tables import running
 from tenure.sql.tables.job_status import awaited_by_job, fraction, running_status
 from tenure.sql.tables.node_view import NodeView
+from tenure.sql.tables.objects import objects
 from tenure.sql.tables.session_state import STATEMENT_CHARS_MAX
 from tenure.sql.tables.system import decimal_of, time_of
 from tenure.sql.tables.virtual import Rows, VirtualDefinition, define, is_superuser
@@ -77,7 +78,7 @@ def _descriptor_cache(node: NodeView, reader: TableReader) -> Rows:
     if newest is None:
         return
     lease_at = decimal_of(newest.at)
-    for each in newest.descriptors():
+    for each in filter(objects(reader).shows, newest.descriptors()):
         modified_at, kind = decimal_of(each.modified_at), _KINDS[type(each)]
         numbers = each.version, logical_of(each), row_of(each)
         is_locked = isinstance(each, Table) and each.is_locked

@@ -9,9 +9,10 @@ want all. Neither pins anything: what is only shown may be changed by others mea
 Walk: the catalog's tables of tenure_internal and those of `sql.tables.pg_catalog` ask for `objects`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeAlias, TypeVar
 
+from tenure.catalog.accounts.privileges import CONNECT
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Contained, Database, Schema, is_dropped
 from tenure.catalog.leases.catalog_cache import CatalogView
 from tenure.catalog.name_resolution import PG_TEMP
@@ -20,17 +21,19 @@ from tenure.sql.session.session_state import TableReader
 from tenure.sql.text.quoting import quoted
 
 D = TypeVar("D", bound=AnyDescriptor)
+Shows: TypeAlias = Callable[[AnyDescriptor], bool]
 
 
 class Objects:
     """The objects that this transaction sees, by id."""
 
-    def __init__(self, by_id: "VisibleObjects") -> None:
+    def __init__(self, by_id: "VisibleObjects", shows: Shows) -> None:
         self.by_id = by_id
+        self.shows = shows
 
     def of(self, kind: type[D]) -> list[D]:
-        """Those of one kind, in the order of their names."""
-        found = [each for each in self.by_id.values() if isinstance(each, kind)]
+        """Those of one kind that are shown to the user, in the order of their names."""
+        found = [each for each in self.by_id.values() if isinstance(each, kind) and self.shows(each)]
         return sorted(found, key=lambda each: (self._schema_name(each), each.name, each.id))
 
     def _schema_name(self, each: AnyDescriptor) -> tuple[str, str]:
@@ -109,4 +112,21 @@ class VisibleObjects(Mapping[int, AnyDescriptor]):
 
 
 def objects(reader: TableReader) -> Objects:
-    return Objects(VisibleObjects(reader.block))
+    visible = VisibleObjects(reader.block)
+    return Objects(visible, _shows(reader, visible))
+
+
+def _shows(reader: TableReader, visible: VisibleObjects) -> Shows:
+    """Whether the user may see that an object is there: not in databases that it may not connect to."""
+    session, rights = reader.session, reader.session.rights(reader.block)
+    may_connect = {session.database: True}
+
+    def is_shown(each: AnyDescriptor) -> bool:
+        if rights.is_superuser or isinstance(each, Database):
+            return True
+        if each.database not in may_connect:
+            database = visible.get(each.database)
+            may_connect[each.database] = database is not None and rights.has(database, CONNECT)
+        return may_connect[each.database]
+
+    return is_shown

@@ -122,6 +122,8 @@ def _snapshots(node: NodeView, reader: TableReader) -> Rows:
     for each in named_snapshots(node.store.keyspace).scan(reader.block.source):
         found = listed.by_id.get(each.target)
         target = f"object {each.target} (dropped)"
+        if found is not None and not listed.shows(found):
+            continue
         if found is not None:
             target = f"{type(found).__name__.upper()} {name_of(listed, found)}"
         yield (

@@ -285,6 +285,7 @@ class Definer:
         path = self.names.path
         found = schemas_of(self.names, qualifier, path if qualifier else path._replace(temporary=0))
         if found:
+            self.names.require_connect(found[0])
             return found[0]
         self.names.require_database()
         if qualifier:

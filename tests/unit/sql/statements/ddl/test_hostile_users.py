@@ -79,12 +79,12 @@ ALTER TABLE hers.drawing ADD COLUMN c bigint DEFAULT nextval('app.q')
     compare_as_guest(node, oracle, by_owner, by_guest)
 
 
-def test_copy_draws_from_sequences_by_the_rights_of_the_user(nodes: Node) -> None:
-    root, guest = Talk(nodes), None
-    do(root, "CREATE USER guest", "CREATE TABLE t (a serial, b int)", "GRANT INSERT ON t TO guest")
-    guest = Talk(nodes, user="guest")
+def test_copy_draws_from_sequences_by_the_rights_of_the_user(node: Node) -> None:
+    root = Talk(node)
+    do(root, "CREATE USER copier", "CREATE TABLE t (a serial, b int)", "GRANT INSERT ON t TO copier")
+    guest = Talk(node, user="copier")
     assert refused(guest, "COPY t (b) FROM STDIN") == "42501"
-    do(root, "GRANT USAGE ON t_a_seq TO guest")
+    do(root, "GRANT USAGE ON t_a_seq TO copier")
     assert guest.say("COPY t (b) FROM STDIN").sqlstate != "42501"
     guest.close()
     root.close()
@@ -176,10 +176,10 @@ ALTER TYPE app.mood RENAME TO temper
     compare_as_guest(node, oracle, OBJECTS, by_guest)
 
 
-def test_another_name_or_owner_of_a_database_needs_createdb(nodes: Node) -> None:
-    root = Talk(nodes)
+def test_another_name_or_owner_of_a_database_needs_createdb(node: Node) -> None:
+    root = Talk(node)
     do(root, "CREATE USER guest", "CREATE ROLE club ROLE guest", "CREATE DATABASE hers OWNER guest")
-    guest = Talk(nodes, user="guest")
+    guest = Talk(node, user="guest")
     assert refused(guest, "ALTER DATABASE hers RENAME TO theirs") == "42501"
     assert refused(guest, "ALTER DATABASE hers OWNER TO club") == "42501"
     assert refused(guest, "DROP DATABASE defaultdb") == "42501"
