@@ -120,6 +120,8 @@ class Rights:
 
     def held_on_column(self, descriptor: AnyDescriptor, column: int) -> int:
         """What was granted on the column alone."""
+        if not self._roles:
+            return 0
         return held(self.entries(descriptor, column), self._roles, descriptor.owner)
 
     def has_on_column(self, descriptor: AnyDescriptor, privilege: int, column: int) -> bool:
