@@ -3,10 +3,12 @@
 Somebody with CREATEROLE may make roles that are no superusers, and change or drop those on which it has the
 admin option; PostgreSQL gives the creator that option, and so does `creation`.
 
+Invariant (admin-chains): no membership outlives the admin option that it was given out by.
+
 Walk: `sql.statements.ddl.privileges.roles` calls these with the roles as its transaction sees them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from tenure.base.errors import (
     DependentObjects,
@@ -19,6 +21,7 @@ from tenure.base.errors import (
     ReservedName,
     UndefinedObject,
 )
+from tenure.catalog.accounts.rights import Rights
 from tenure.catalog.accounts.role_graph import RoleGraph
 from tenure.catalog.descriptors.definitions import ROOT
 from tenure.catalog.descriptors.role_records import PUBLIC_ROLE, Membership, Role
@@ -59,6 +62,10 @@ def alteration(graph: RoleGraph, by: str, name: str, attributes: Mapping[str, bo
     if attributes or by != name:
         _require_power(graph, changer, role, "alter")
     assert changer is not None
+    for attribute in ("is_superuser", "can_create_databases"):
+        if attribute in attributes and not (changer.is_superuser or getattr(changer, attribute)):
+            word = _WORDS[attribute]
+            raise _denied("alter", f"Only roles with the {word} attribute may change the {word} attribute.")
     _check_attributes("alter", changer, attributes)
     if name == ROOT and not all(attributes.get(each, True) for each in ("is_superuser", "can_login")):
         raise NotSupported(f'role "{ROOT}" must be a superuser that can log in')
@@ -106,13 +113,53 @@ def grantor_of(graph: RoleGraph, by: str, role: str) -> str:
     return by if by in with_option else with_option[0]
 
 
+def check_grantor(graph: RoleGraph, rights: Rights, grantor: str, role: str, *, is_grant: bool) -> None:
+    """GRANTED BY: the user has the privileges of that role, which itself may give out the membership."""
+    verb, by = ("grant", "as") if is_grant else ("revoke", "granted by")
+    refusal = f'permission denied to {verb} privileges {by} role "{grantor}"'
+    if not rights.has_rights_of(grantor):
+        raise InsufficientPrivilege(
+            refusal,
+            detail=f'Only roles with privileges of role "{grantor}" may {verb} privileges {by} this role.',
+        )
+    if is_grant and grantor != ROOT and not any(_is_admin(each, role) for each in graph.of_member(grantor)):
+        raise InsufficientPrivilege(
+            refusal, detail=f'The grantor must have the ADMIN option on role "{role}".'
+        )
+
+
+def orphans(memberships: Iterable[Membership], role: str) -> list[Membership]:
+    """Those of a role whose grantors may not give them out any more: no chain of admin options leads from
+    ROOT to them."""
+    of_role = [each for each in memberships if each.role == role]
+    administrators, found = {ROOT}, True
+    while found:
+        new = {each.member for each in of_role if each.has_admin and each.grantor in administrators}
+        found = not new <= administrators
+        administrators |= new
+    return [each for each in of_role if each.grantor not in administrators]
+
+
+def _check_circularity(memberships: Sequence[Membership], membership: Membership) -> None:
+    """Refuses an admin option that would come back to the role that has it from this grantor."""
+    role, member = membership.role, membership.member
+    left = [
+        replace(each, has_admin=False) if (each.role, each.member) == (role, member) else each
+        for each in memberships
+    ]
+    if membership in orphans([*left, membership], role):
+        raise InvalidGrant("ADMIN option cannot be granted back to your own grantor")
+
+
 def _is_admin(membership: Membership, role: str) -> bool:
     return membership.has_admin and membership.role == role
 
 
 def check_membership(graph: RoleGraph, membership: Membership) -> None:
-    """Refuses a cycle."""
+    """Refuses a cycle of memberships, and one of admin options."""
     role, member = membership.role, membership.member
+    if membership.has_admin:
+        _check_circularity(graph.memberships, membership)
     if role == member or graph.is_member(role, member):
         raise InvalidGrant(f'role "{role}" is a member of role "{member}"')
 

@@ -77,6 +77,7 @@ from tenure.sql.statements.ddl.definition_rights import (
     require_create,
     require_dropper,
     require_owner,
+    require_temporary,
 )
 from tenure.sql.statements.ddl.definition_services import DefinitionServices
 from tenure.sql.text.parse import Tree, option
@@ -86,6 +87,9 @@ SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "tenure_internal")
 
 MAP_CHANGES = ("CREATE SCHEMA", "ALTER SCHEMA", "DROP SCHEMA")
 """The tags of statements that change a database's map."""
+
+ASKING = ("ALTER ROLE", "REASSIGN OWNED", "UNDROP ")
+"""The tags of statements that ask for the rights to all that they change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,7 @@ class Definition(MapChange):
                 give_defaults(self.node.catalog.roles, use.txn, use.draft, before, temporary=temporary)
                 follow_replacements(self.node.catalog.roles, use.txn, use.draft, before)
                 is_drop = self.tag.startswith("DROP ") and self.tag != "DROP INDEX"
-                has_asked = is_drop or self.tag == "ALTER ROLE" or self.tag.startswith("UNDROP ")
+                has_asked = is_drop or self.tag.startswith(ASKING)
                 check_changes(
                     use,
                     execution.session.rights(block),
@@ -307,6 +311,7 @@ class Definer:
         path = self.names.path
         if qualifier and not self._names_temporary(qualifier):
             raise InvalidTable("cannot create temporary relation in non-temporary schema")
+        require_temporary(self.use, self.rights, path.database)
         schema = self.session.temporary.schema(self.use, database=path.database, owner=self.owner)
         self.names.path = path._replace(temporary=schema.id)
         return schema

@@ -8,7 +8,7 @@
     another owner         a role that the user may act as, and that may create there
     another schema        CREATE on that; another name of a schema: CREATE on its database
     another database      the attribute CREATEDB, for its name and its owner
-    a temporary object    nothing; but for a view, a column's type and another owner as above
+    a temporary object    TEMPORARY on the database; for a view, a column's type and another owner as above
 
 What a statement changes of an object because others use it now, or do not any more, asks for nothing: a view
 on a table, a new schema in its database. What lies in a database that becomes a schema goes along: the
@@ -26,7 +26,7 @@ statements.
 from collections.abc import Callable, Iterable
 
 from tenure.base.errors import InsufficientPrivilege
-from tenure.catalog.accounts.privileges import CREATE, REFERENCES, TRUNCATE, USAGE
+from tenure.catalog.accounts.privileges import CREATE, REFERENCES, TEMPORARY, TRUNCATE, USAGE
 from tenure.catalog.accounts.rights import Rights
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
@@ -102,6 +102,14 @@ def require_create(use: CatalogUse, rights: Rights, schema: Schema) -> None:
         rights.require(schema, CREATE)
 
 
+def require_temporary(use: CatalogUse, rights: Rights, database: int) -> None:
+    found = use.descriptor(database)
+    if found is not None and not rights.has(found, TEMPORARY):
+        raise InsufficientPrivilege(
+            f'permission denied to create temporary tables in database "{found.name}"'
+        )
+
+
 def _is_temporary(use: CatalogUse, descriptor: AnyDescriptor) -> bool:
     """Whether it is the session's own, so that nobody has to be asked."""
     return use.temporary is not None and place_of(descriptor).schema == use.temporary.schema.id
@@ -139,10 +147,10 @@ def _check_changed(use: CatalogUse, rights: Rights, former: AnyDescriptor, descr
     _check_types(use, rights, _typed_columns(descriptor) - _typed_columns(former))
     if former.owner != descriptor.owner:
         _require_role(rights, descriptor.owner)
-    _check_place(use, rights, former, descriptor)
+    check_place(use, rights, former, descriptor)
 
 
-def _check_place(use: CatalogUse, rights: Rights, former: AnyDescriptor, descriptor: AnyDescriptor) -> None:
+def check_place(use: CatalogUse, rights: Rights, former: AnyDescriptor, descriptor: AnyDescriptor) -> None:
     """What another name, owner or schema needs where the object lies."""
     has_other_owner, has_other_name = former.owner != descriptor.owner, former.name != descriptor.name
     match descriptor:
@@ -162,7 +170,7 @@ def _check_place(use: CatalogUse, rights: Rights, former: AnyDescriptor, descrip
 
 def _require_creator_of_databases(rights: Rights, what: str) -> None:
     role = rights.graph.role(rights.role)
-    if role is None or not role.can_create_databases:
+    if role is None or not (role.can_create_databases or role.is_superuser):
         raise InsufficientPrivilege(f"permission denied to {what}")
 
 

@@ -1,13 +1,15 @@
 """REASSIGN OWNED and DROP OWNED: what makes a role free to be dropped.
 
     REASSIGN OWNED BY ann TO bob     bob owns what ann did, in this database, and databases
-    DROP OWNED BY ann                drops what ann owns in this database, and revokes what names her
+    DROP OWNED BY ann                drops what ann owns in this database, revokes what names her, and ends
+                                     the memberships that she has given out
 
 Walk: `statements.ddl.ddl_statements` -> these -> `statements.ddl.privileges.role_objects`, `catalog.changes`.
 """
 
 from tenure.base.errors import DependentObjects, InsufficientPrivilege
-from tenure.catalog.accounts.privileges import without_role
+from tenure.catalog.accounts import role_definitions
+from tenure.catalog.accounts.privileges import dependents_exist, without_role
 from tenure.catalog.changes.drops import drop_objects, drop_schemas
 from tenure.catalog.changes.object_changes import set_owner
 from tenure.catalog.descriptors.definitions import (
@@ -18,8 +20,10 @@ from tenure.catalog.descriptors.definitions import (
     Schema,
     is_dropped,
 )
+from tenure.catalog.descriptors.role_records import key_of
 from tenure.kv.records import replace
 from tenure.sql.statements.ddl.definition import Definer
+from tenure.sql.statements.ddl.definition_rights import check_place
 from tenure.sql.statements.ddl.privileges.grants import put_entries
 from tenure.sql.statements.ddl.privileges.role_objects import is_linked, owned_by, privileges_naming
 from tenure.sql.text.parse import Tree, items, option
@@ -27,9 +31,16 @@ from tenure.sql.text.parse import Tree, items, option
 
 def reassign_owned(definer: Definer, tree: Tree) -> str | None:
     to = definer.role(tree.newrole)
+    if not definer.rights.has_rights_of(to):
+        raise InsufficientPrivilege(
+            "permission denied to reassign objects",
+            detail=f'Only roles with privileges of role "{to}" may reassign objects to it.',
+        )
     for role in _roles(definer, tree, "reassign objects"):
         for each in owned_by(definer, role):
             if not is_linked(each) and (isinstance(each, Database) or _is_here(definer, each)):
+                if not isinstance(each, Contained):
+                    check_place(definer.use, definer.rights, each, replace(each, owner=to))
                 set_owner(definer.draft, definer.use, each.id, to)
     return None
 
@@ -77,6 +88,7 @@ def _is_gone(definer: Definer, id: int) -> bool:
 
 def _revoke(definer: Definer, role: str) -> None:
     revoke_on_objects(definer, role)
+    _end_memberships(definer, role)
     records = definer.node.catalog.roles
     for defaults in list(records.all_defaults(definer.use.txn)):
         left = without_role(defaults.entries, role, defaults.role)
@@ -84,6 +96,22 @@ def _revoke(definer: Definer, role: str) -> None:
             records.delete_defaults(definer.use.txn, defaults)
         elif left != defaults.entries:
             records.put_defaults(definer.use.txn, replace(defaults, entries=left))
+
+
+def _end_memberships(definer: Definer, grantor: str) -> None:
+    """Those that the role has given out, and what followed from them."""
+    for each in definer.role_graph().memberships:
+        if each.grantor == grantor:
+            definer.set_record(key_of(each), None)
+            remove_orphans(definer, each.role, cascade=True)
+
+
+def remove_orphans(definer: Definer, role: str, *, cascade: bool) -> None:
+    """What members have given out that have lost their admin option."""
+    for each in role_definitions.orphans(definer.role_graph().memberships, role):
+        if not cascade:
+            raise dependents_exist()
+        definer.set_record(key_of(each), None)
 
 
 def revoke_on_objects(definer: Definer, role: str) -> None:

@@ -25,11 +25,10 @@ from tenure.base.errors import (
 )
 from tenure.catalog.accounts import role_definitions
 from tenure.catalog.accounts.passwords import SALT_BYTES, stored_password
-from tenure.catalog.accounts.privileges import dependents_exist
 from tenure.catalog.descriptors.role_records import Membership, key_of
 from tenure.kv.records import replace
 from tenure.sql.statements.ddl.definition import Definer
-from tenure.sql.statements.ddl.privileges.owned import revoke_on_objects
+from tenure.sql.statements.ddl.privileges.owned import remove_orphans, revoke_on_objects
 from tenure.sql.statements.ddl.privileges.role_objects import mentions_of
 from tenure.sql.text.parse import Tree, child, items, option
 
@@ -65,10 +64,12 @@ def create_role(definer: Definer, tree: Tree) -> str | None:
         definer.set_record(key_of(membership), membership)
     definer.node.users.set_password(definer.use.txn, name, options.verifier or "")
     for each in items(options.members.get("addroleto", ())):
-        _add(definer, definer.role(each), name)
+        role_name = definer.role(each)
+        _add(definer, role_name, name, _grantor(definer, role_name))
     for word in ("rolemembers", "adminmembers"):
         for each in items(options.members.get(word, ())):
-            _add(definer, name, definer.role(each), has_admin=word == "adminmembers")
+            has_admin = word == "adminmembers"
+            _add(definer, name, definer.role(each), _grantor(definer, name), has_admin=has_admin)
     return None
 
 
@@ -132,20 +133,16 @@ def grant_roles(definer: Definer, tree: Tree) -> str | None:
     """GRANT a, b TO c, d [WITH ADMIN | INHERIT | SET ...], and REVOKE [... OPTION FOR] a, b FROM c, d."""
     options = {each.defname: bool(child(each, "arg").boolval) for each in items(tree.opt)}
     members = [definer.role(each) for each in items(tree.grantee_roles)]
-    if child(tree, "grantor") is not None and definer.role(tree.grantor) != definer.owner:
-        raise NotSupported("grantor must be current user")
+    by = definer.role(tree.grantor) if child(tree, "grantor") is not None else ""
+    is_cascade = option(tree, "behavior") == "DROP_CASCADE"
     for each in items(tree.granted_roles):
+        role = _granted_role(definer, each)
         for member in members:
+            grantor = _grantor(definer, role, by, is_grant=tree.is_grant)
             if tree.is_grant:
-                _add(definer, _granted_role(definer, each), member, **_fields(options))
+                _add(definer, role, member, grantor, **_fields(options))
             else:
-                _remove(
-                    definer,
-                    _granted_role(definer, each),
-                    member,
-                    options=_fields(options),
-                    cascade=option(tree, "behavior") == "DROP_CASCADE",
-                )
+                _remove(definer, role, member, grantor, options=_fields(options), cascade=is_cascade)
     return "GRANT ROLE" if tree.is_grant else "REVOKE ROLE"
 
 
@@ -162,26 +159,34 @@ def _granted_role(definer: Definer, privilege: Tree) -> str:
     return definer.role_named(privilege.priv_name)
 
 
-def _add(definer: Definer, role: str, member: str, **fields: bool) -> None:
+def _grantor(definer: Definer, role: str, by: str = "", *, is_grant: bool = True) -> str:
+    """In whose name a membership is given out or ended; `by`: of GRANTED BY."""
     graph = definer.role_graph()
-    grantor = role_definitions.grantor_of(graph, definer.owner, role)
+    found = role_definitions.grantor_of(graph, definer.owner, role)
+    if by and by != found:
+        role_definitions.check_grantor(graph, definer.rights, by, role, is_grant=is_grant)
+    return by or found
+
+
+def _add(definer: Definer, role: str, member: str, grantor: str, **fields: bool) -> None:
+    graph = definer.role_graph()
     joined = role_definitions.existing(graph, member)
     former = definer.record(("membership", role, member, grantor))
-    if former is None:
-        former = Membership(role, member, grantor, inherits=joined.inherits)
-        role_definitions.check_membership(graph, former)
-    elif not fields or replace(former, **fields) == former:
+    assert former is None or isinstance(former, Membership)
+    granted = replace(former or Membership(role, member, grantor, inherits=joined.inherits), **fields)
+    role_definitions.check_membership(graph, granted)
+    if granted == former:
         definer.notice(
             f'role "{member}" has already been granted membership in role "{role}" by role "{grantor}"'
         )
         return
-    definer.set_record(key_of(former), replace(former, **fields))
+    definer.set_record(key_of(granted), granted)
 
 
-def _remove(definer: Definer, role: str, member: str, *, options: dict[str, bool], cascade: bool) -> None:
+def _remove(
+    definer: Definer, role: str, member: str, grantor: str, *, options: dict[str, bool], cascade: bool
+) -> None:
     """The options named become false; without any, the membership ends."""
-    graph = definer.role_graph()
-    grantor = role_definitions.grantor_of(graph, definer.owner, role)
     key = ("membership", role, member, grantor)
     former = definer.record(key)
     if not isinstance(former, Membership):
@@ -191,20 +196,8 @@ def _remove(definer: Definer, role: str, member: str, *, options: dict[str, bool
             "01000",
         )
         return
-    if former.has_admin and (not options or "has_admin" in options):
-        _remove_granted(definer, role, member, cascade=cascade)
-    left = replace(former, **dict.fromkeys(options, False)) if options else None
-    definer.set_record(key, left)
-
-
-def _remove_granted(definer: Definer, role: str, grantor: str, *, cascade: bool) -> None:
-    """What a member that loses its admin option has given to others goes with it."""
-    for each in definer.role_graph().memberships:
-        if (each.role, each.grantor) == (role, grantor):
-            if not cascade:
-                raise dependents_exist()
-            _remove_granted(definer, role, each.member, cascade=True)
-            definer.set_record(key_of(each), None)
+    definer.set_record(key, replace(former, **dict.fromkeys(options, False)) if options else None)
+    remove_orphans(definer, role, cascade=cascade)
 
 
 # ── options ────────────────────────────────────────────────────────────────────────────────────
