@@ -188,3 +188,152 @@ def test_another_name_or_owner_of_a_database_needs_createdb(node: Node) -> None:
     do(guest, "ALTER DATABASE hers RENAME TO theirs", "ALTER DATABASE theirs OWNER TO club")
     guest.close()
     root.close()
+
+
+ROLES = """
+CREATE ROLE role_h
+CREATE ROLE role_a
+CREATE ROLE role_b
+CREATE ROLE role_c
+GRANT role_h TO role_a WITH ADMIN OPTION
+SET ROLE role_a
+GRANT role_h TO role_b WITH ADMIN OPTION
+SET ROLE role_b
+"""
+MEMBERSHIPS = """
+SELECT right(member::regrole::text, 1), right(grantor::regrole::text, 1) IN ('a', 'b'), admin_option
+ FROM pg_auth_members WHERE roleid = 'role_h'::regrole ORDER BY 1, 2
+"""
+
+
+@pytest.mark.invariant("admin-chains")
+def test_a_membership_stays_while_one_chain_of_admin_options_leads_to_it(node: Node, oracle: Oracle) -> None:
+    script = """
+GRANT role_h TO role_c
+RESET ROLE
+GRANT role_h TO role_b WITH ADMIN OPTION
+SET ROLE role_a
+like: REVOKE role_h FROM role_b
+RESET ROLE
+like: REVOKE role_h FROM role_b
+like: REVOKE role_h FROM role_b CASCADE
+"""
+    end = "DROP ROLE role_h, role_a, role_b, role_c"
+    compare(node, oracle, ROLES + script + MEMBERSHIPS + end)
+
+
+@pytest.mark.invariant("admin-chains")
+def test_admin_options_do_not_go_in_a_circle(node: Node, oracle: Oracle) -> None:
+    script = """
+GRANT role_h TO role_a WITH ADMIN OPTION
+GRANT role_h TO role_a
+GRANT role_h TO role_a WITH ADMIN TRUE
+GRANT role_h TO role_c WITH ADMIN OPTION
+SET ROLE role_c
+GRANT role_h TO role_a WITH ADMIN OPTION
+GRANT role_h TO role_b WITH ADMIN OPTION
+RESET ROLE
+like: REVOKE role_h FROM role_a
+like: REVOKE role_h FROM role_a CASCADE
+"""
+    end = "DROP ROLE role_h, role_a, role_b, role_c"
+    compare(node, oracle, ROLES + script + MEMBERSHIPS + end)
+
+
+def test_memberships_are_given_and_ended_in_the_name_of_others(node: Node, oracle: Oracle) -> None:
+    script = """
+GRANT role_h TO role_c GRANTED BY role_a
+REVOKE role_h FROM role_c GRANTED BY role_a
+GRANT role_h TO role_c GRANTED BY role_b
+RESET ROLE
+GRANT role_h TO role_c GRANTED BY role_c
+GRANT role_h TO role_c GRANTED BY role_a
+REVOKE role_h FROM role_c GRANTED BY role_b
+like: REVOKE role_h FROM role_c GRANTED BY role_b
+REVOKE role_h FROM role_c GRANTED BY role_a
+"""
+    end = "REVOKE role_h FROM role_a CASCADE\nDROP ROLE role_h, role_a, role_b, role_c"
+    compare(node, oracle, ROLES + script + MEMBERSHIPS + end)
+
+
+def test_drop_owned_ends_the_memberships_that_a_role_gave_out(node: Node, oracle: Oracle) -> None:
+    script = "RESET ROLE\nlike: DROP ROLE role_a\nDROP OWNED BY role_a\nDROP ROLE role_a"
+    end = "DROP ROLE role_h, role_b, role_c"
+    compare(node, oracle, ROLES + script + MEMBERSHIPS + end)
+
+
+def test_reassigned_objects_need_no_right_to_create(node: Node, oracle: Oracle) -> None:
+    by_owner = "CREATE TABLE app.t (a int)"
+    by_guest = """
+like: REASSIGN OWNED BY role_owner TO role_guest
+RESET ROLE
+GRANT role_owner TO role_guest
+CREATE ROLE role_other
+SET ROLE role_guest
+like: REASSIGN OWNED BY role_owner TO role_other
+like: REASSIGN OWNED BY role_owner TO role_guest
+RESET ROLE
+ALTER SCHEMA app OWNER TO CURRENT_USER
+SET ROLE role_guest
+like: REASSIGN OWNED BY role_owner TO role_guest
+SELECT tableowner = current_user FROM pg_tables WHERE tablename = 't'
+RESET ROLE
+DROP ROLE role_other
+DROP TABLE app.t
+DROP SCHEMA app
+"""
+    compare_as_guest(node, oracle, by_owner, by_guest)
+
+
+def test_attributes_that_one_lacks_are_not_taken_from_others(node: Node, oracle: Oracle) -> None:
+    script = """
+CREATE ROLE role_maker CREATEROLE
+SET ROLE role_maker
+CREATE ROLE role_made
+ALTER ROLE role_made NOSUPERUSER
+ALTER ROLE role_made NOCREATEDB
+ALTER ROLE role_made NOCREATEROLE
+ALTER ROLE role_made LOGIN
+RESET ROLE
+DROP ROLE role_made, role_maker
+"""
+    compare(node, oracle, script)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TEMP TABLE x (a int)",
+        "CREATE TEMP VIEW x AS SELECT 1 AS a",
+        "CREATE TEMP SEQUENCE x",
+        "CREATE TEMP TABLE x AS SELECT 1 AS a",
+        "SELECT 1 AS a INTO TEMP x",
+        "CREATE TABLE pg_temp.x (a int)",
+    ],
+)
+def test_temporary_objects_need_the_right_of_the_database(node: Node, statement: str) -> None:
+    root = Talk(node)
+    do(root, "CREATE USER passing", "REVOKE TEMPORARY ON DATABASE defaultdb FROM PUBLIC")
+    guest = Talk(node, user="passing")
+    assert refused(guest, statement) == "42501"
+    do(root, "GRANT TEMPORARY ON DATABASE defaultdb TO PUBLIC")
+    do(guest, statement)
+    guest.close()
+    do(root, "DROP USER passing")
+    root.close()
+
+
+def test_a_session_without_a_role_has_no_column_of_everybody(node: Node) -> None:
+    root = Talk(node)
+    do(
+        root,
+        "CREATE USER leaving",
+        "CREATE TABLE public.open_t (a int)",
+        "GRANT SELECT (a) ON open_t TO PUBLIC",
+    )
+    guest = Talk(node, user="leaving")
+    do(guest, "SELECT a FROM open_t")
+    do(root, "DROP USER leaving")
+    assert refused(guest, "SELECT a FROM public.open_t") == "42501"
+    guest.close()
+    root.close()
