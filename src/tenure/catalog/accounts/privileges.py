@@ -243,6 +243,15 @@ def with_renamed_role(entries: Entries, name: str, new_name: str) -> Entries:
     )
 
 
+def for_members(entries: Entries, members: Sequence[str], owner: str) -> Entries:
+    """What everybody has, for some roles in place of everybody; the same, if PUBLIC is among these."""
+    if PUBLIC_ROLE in members:
+        return entries
+    rest = [each for each in entries if each.grantee != PUBLIC_ROLE]
+    of_all = [each for each in entries if each.grantee == PUBLIC_ROLE]
+    return normal((*rest, *(replace(each, grantee=role) for each in of_all for role in members)), owner)
+
+
 def normal(entries: Entries, owner: str) -> Entries:
     """With the owner's name as OWNER: it may have been granted something before it became the owner."""
     return _merged(

@@ -124,7 +124,7 @@ class SessionNames:
     def object(self, name: Sequence[str]) -> AnyDescriptor | None:
         """The object of a name; None only if the store does not have it either."""
         if len(name) > 1:
-            self._check_schemas(name[:-1])
+            self.check_schemas(name[:-1])
         found = find(self, name, self.path)
         if found is None and len(name) < DATABASE_PARTS:
             self.require_database()
@@ -150,7 +150,7 @@ class SessionNames:
             hint = f'It is schema "{schema.name}" of database "{parent.name}" now: connect to that.'
         raise UndefinedDatabase(f'database "{database.name}" does not exist', hint=hint)
 
-    def _check_schemas(self, qualifier: Sequence[str]) -> None:
+    def check_schemas(self, qualifier: Sequence[str]) -> None:
         """Somebody who may not use a schema, or another database, is not told what is in it."""
         rights = self._session.rights(self._block)
         if not rights.is_superuser:

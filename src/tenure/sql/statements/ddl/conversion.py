@@ -8,7 +8,8 @@ and nobody may take a former name until no node uses it. References between the 
 together, and to those of the parent, become references between schemas; others would cross databases.
 
 The objects keep their ttl: where the parent has another one, the new schema gets the database's own. It
-has the privileges of the former `public`.
+has the privileges and default privileges of the former `public`; what everybody had there is for those who
+could connect to the database.
 
 Walk: `statements.ddl.ddl_statements` -> `plan_convert`, `plan_move` -> `catalog.changes.database_conversion`,
 `catalog.changes.object_changes`.
@@ -25,6 +26,7 @@ from tenure.base.errors import (
     WrongState,
 )
 from tenure.base.settings import CROSS_DATABASE_REFERENCES
+from tenure.catalog.accounts.privileges import CONNECT, for_members, initial
 from tenure.catalog.changes import object_changes
 from tenure.catalog.changes.cross_database import touching
 from tenure.catalog.changes.database_conversion import convert_to_schema
@@ -102,16 +104,35 @@ def _convert_one(definer: Definer, database: Database, parent: Database) -> list
         contents=contents,
     )
     for each in public:
-        _keep_privileges(definer, each, schema)
+        _keep_privileges(definer, database, each, schema)
+        _keep_defaults(definer, each, schema)
     return contents
 
 
-def _keep_privileges(definer: Definer, former: int, schema: int) -> None:
-    """Gives the new schema the privileges of the former `public`."""
+def _keep_privileges(definer: Definer, database: Database, former: int, schema: int) -> None:
+    """Gives the new schema the privileges of the former `public`; everybody are those who could connect to
+    the database, so that nobody gets in by a conversion."""
     record = definer.record(("privileges", former, WHOLE_OBJECT))
     if isinstance(record, ObjectPrivileges):
-        kept = replace(record, object=schema)
+        entries = for_members(record.entries, _connecting(definer, database), database.owner)
+        kept = ObjectPrivileges(schema, WHOLE_OBJECT, entries)
         definer.set_record(key_of(kept), kept)
+
+
+def _connecting(definer: Definer, database: Database) -> list[str]:
+    """The roles with the right to connect, among them PUBLIC."""
+    record = definer.record(("privileges", database.id, WHOLE_OBJECT))
+    entries = record.entries if isinstance(record, ObjectPrivileges) else initial("database")
+    return [each.grantee for each in entries if each.privileges & CONNECT]
+
+
+def _keep_defaults(definer: Definer, former: int, schema: int) -> None:
+    """What new objects of the former `public` were to be granted is for those of the schema."""
+    records, txn = definer.node.catalog.roles, definer.use.txn
+    for each in list(records.all_defaults(txn)):
+        if each.schema == former:
+            records.delete_defaults(txn, each)
+            records.put_defaults(txn, replace(each, schema=schema))
 
 
 def _keep_ttl(definer: Definer, parent: Database, schema: int, *, former_place: Sequence[int]) -> None:

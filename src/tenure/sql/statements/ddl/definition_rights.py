@@ -129,7 +129,7 @@ def _committed(use: CatalogUse, id: int) -> AnyDescriptor | None:
 def _check_new(use: CatalogUse, rights: Rights, descriptor: AnyDescriptor) -> None:
     match descriptor:
         case Database():
-            _require_creator_of_databases(rights, "create database")
+            require_creator_of_databases(rights, "create database")
         case Schema():
             _require_create(use, rights, descriptor.database)
         case _:
@@ -156,9 +156,9 @@ def check_place(use: CatalogUse, rights: Rights, former: AnyDescriptor, descript
     match descriptor:
         case Database():
             if has_other_name:
-                _require_creator_of_databases(rights, "rename database")
+                require_creator_of_databases(rights, "rename database")
             if has_other_owner:
-                _require_creator_of_databases(rights, "change owner of database")
+                require_creator_of_databases(rights, "change owner of database")
         case Schema():
             if has_other_name or has_other_owner:
                 _require_create(use, rights, descriptor.database)
@@ -168,7 +168,7 @@ def check_place(use: CatalogUse, rights: Rights, former: AnyDescriptor, descript
         _require_create(use, rights, descriptor.schema)
 
 
-def _require_creator_of_databases(rights: Rights, what: str) -> None:
+def require_creator_of_databases(rights: Rights, what: str) -> None:
     role = rights.graph.role(rights.role)
     if role is None or not (role.can_create_databases or role.is_superuser):
         raise InsufficientPrivilege(f"permission denied to {what}")

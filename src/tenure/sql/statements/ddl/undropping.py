@@ -9,6 +9,9 @@ transaction dropped and that lay in it or was owned by it, and with the views th
 history, zones, privileges, comments and the values of sequences were never touched. What does not come back,
 such as the foreign keys of other tables, a notice lists.
 
+The user owns what comes back, and may create it there now: otherwise a table that the owner of a schema has
+dropped would come back against their will.
+
 The catalog as of right before the drop says what there was, and which role owned it. An object of it that is
 being collected, or is gone, makes the statement fail, so that half of a schema never comes back.
 
@@ -30,6 +33,7 @@ from tenure.base.errors import (
     WrongState,
 )
 from tenure.base.timestamp import Timestamp
+from tenure.catalog.accounts.privileges import CREATE
 from tenure.catalog.changes import undrops
 from tenure.catalog.changes.dependencies import title
 from tenure.catalog.descriptors.definitions import (
@@ -56,6 +60,7 @@ from tenure.retention.sweeping.versions import versions_of
 from tenure.sql.execution.planner import Planner
 from tenure.sql.statements.ddl.databases import database_named
 from tenure.sql.statements.ddl.definition import Definer, Definition
+from tenure.sql.statements.ddl.definition_rights import require_creator_of_databases
 from tenure.sql.statements.ddl.definition_services import DefinitionServices
 from tenure.sql.text.parse import Tree
 from tenure.sql.text.tenure_statements import TokenReader
@@ -96,6 +101,7 @@ def undrop(definer: Definer, word: str, path: Sequence[str]) -> None:
     drop.owner_now(root)
     ids = drop.contents()
     ids += drop.views(ids)
+    _require_create(definer, ids)
     left_out = drop.left_out(ids)
     try:
         undrops.undrop(definer.draft, definer.use, ids, drop.owner_now)
@@ -106,6 +112,18 @@ def undrop(definer: Definer, word: str, path: Sequence[str]) -> None:
         definer.notice(
             f'{word} "{root.name}" is back without some of what used it', detail="\n".join(left_out)
         )
+
+
+def _require_create(definer: Definer, ids: Sequence[int]) -> None:
+    """What comes back needs the rights that making it needs: its owner may have lost them since."""
+    for id in ids:
+        found = definer.now(id)
+        place = None if found is None else place_of(found)
+        parent = definer.now(place.schema or place.database) if place is not None else None
+        if isinstance(found, Database):
+            require_creator_of_databases(definer.rights, "create database")
+        elif parent is not None and parent.id not in ids:
+            definer.rights.require(parent, CREATE)
 
 
 # ── by name ────────────────────────────────────────────────────────────────────────────────────
@@ -139,6 +157,8 @@ def _places(definer: Definer, word: str, path: Sequence[str]) -> list[NameKey]:
             parent = database_named(definer, path[0]).id if len(path) == 2 else names.path.database
             return [NameKey(parent, 0, name)]
         case _:
+            if path[:-1]:
+                names.check_schemas(path[:-1])
             schemas = schemas_of(names, path[:-1], names.path)
             return [NameKey(each.database, each.id, name) for each in schemas]
 

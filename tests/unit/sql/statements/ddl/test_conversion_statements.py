@@ -199,3 +199,30 @@ def test_a_table_moves_to_another_database(talk: Talk) -> None:
         "ALTER TABLE y.s.moved RENAME TO y.public.moved\nALTER TABLE y.public.moved RENAME TO y.public.again",
     )
     say(talk, "TABLE y.again")
+
+
+def test_nobody_gets_in_by_a_conversion(talk: Talk, nodes: Node) -> None:
+    script = """
+CREATE USER insider
+CREATE USER outsider
+REVOKE CONNECT ON DATABASE x FROM PUBLIC
+GRANT CONNECT ON DATABASE x TO insider
+GRANT SELECT ON x.t TO insider, outsider
+"""
+    say(talk, script + CONVERT)
+    insider, outsider = Talk(nodes, "c", "insider"), Talk(nodes, "c", "outsider")
+    assert len(rows(insider, "TABLE x.t")) == 1
+    assert outsider.say("TABLE x.t").sqlstate == "42501"
+    insider.close()
+    outsider.close()
+
+
+def test_default_privileges_of_the_database_are_those_of_the_schema(talk: Talk, nodes: Node) -> None:
+    say(talk, "CREATE USER reader")
+    inside = Talk(nodes, "x")
+    say(inside, "ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO reader")
+    inside.close()
+    say(talk, CONVERT + "\nCREATE TABLE c.x.later (a int)")
+    reader = Talk(nodes, "c", "reader")
+    assert rows(reader, "TABLE x.later") == []
+    reader.close()

@@ -239,6 +239,7 @@ def test_what_is_back_belongs_to_its_role_under_the_name_that_this_has_now(
 ) -> None:
     say(talk, OWNED + "DROP SCHEMA s CASCADE\nALTER ROLE before RENAME TO after\nCREATE ROLE before LOGIN")
     assert Talk(nodes, user="before").say("UNDROP SCHEMA s").sqlstate == "42501"
+    say(talk, "GRANT CREATE ON DATABASE defaultdb TO after")
     say(Talk(nodes, user=by), "UNDROP SCHEMA s")
     owners = "SELECT relowner::regrole::text FROM pg_class WHERE relname IN ('t', 'v', 't_id_seq')"
     assert rows(talk, owners) == [("after",)] * 3
@@ -269,3 +270,25 @@ def test_what_a_dropped_role_was_granted_is_not_back_for_another_of_its_name(tal
     assert reader.say("SELECT * FROM t").sqlstate == "42501"
     assert reader.say("UPDATE t SET b = 1").sqlstate == "42501"
     assert rows(talk, "SELECT has_table_privilege('author', 't', 'INSERT')") == [("t",)]
+
+
+def test_what_comes_back_needs_the_right_to_create_it(talk: Talk, nodes: Node) -> None:
+    script = """
+CREATE USER guest
+CREATE SCHEMA s
+GRANT USAGE, CREATE ON SCHEMA s TO guest
+GRANT CREATE ON DATABASE defaultdb TO guest
+CREATE DATABASE d OWNER guest
+"""
+    say(talk, script)
+    guest = Talk(nodes, user="guest")
+    say(guest, "CREATE TABLE s.t (a int)\nCREATE SCHEMA mine\nDROP SCHEMA mine\nDROP DATABASE d")
+    say(talk, "REVOKE CREATE ON SCHEMA s FROM guest\nREVOKE CREATE ON DATABASE defaultdb FROM guest")
+    say(talk, "DROP TABLE s.t")
+    for each in ("TABLE s.t", "SCHEMA mine", "DATABASE d"):
+        assert guest.say(f"UNDROP {each}").sqlstate == "42501"
+    say(talk, "REVOKE USAGE ON SCHEMA s FROM guest")
+    assert guest.say("UNDROP TABLE s.missing").sqlstate == "42501"
+    say(talk, "GRANT USAGE, CREATE ON SCHEMA s TO guest\nGRANT CREATE ON DATABASE defaultdb TO guest")
+    say(guest, "UNDROP TABLE s.t\nUNDROP SCHEMA mine")
+    guest.close()
