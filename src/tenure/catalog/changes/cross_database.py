@@ -14,7 +14,7 @@ Walk: `sql.statements.ddl.definition` asks `new_references` after each statement
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from tenure.catalog.changes.table_changes import enums_of, sequences_of
+from tenure.catalog.changes.table_changes import sequences_of
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
     Contained,
@@ -24,6 +24,7 @@ from tenure.catalog.descriptors.definitions import (
     View,
     is_dropped,
 )
+from tenure.catalog.descriptors.used_types import enums_of
 
 Find = Callable[[int], AnyDescriptor | None]
 

@@ -3,7 +3,7 @@
     table      foreign keys of others that refer to it, views that read it
     column     foreign keys and views that use it, columns generated from it
     view       views that read it
-    type       columns of tables that have it, views that use it
+    type       columns of tables that have it; defaults, CHECKs, predicates of indexes and views that use it
     sequence   defaults that call it, views that do
     schema     the objects in it
     database   its schemas
@@ -43,7 +43,8 @@ from tenure.catalog.descriptors.definitions import (
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.drafts import Draft
 
-COLUMN, DEFAULT, CONSTRAINT = "column", "default", "constraint"
+COLUMN, DEFAULT, CONSTRAINT, CHECK, INDEX = "column", "default", "constraint", "check", "index"
+"""CONSTRAINT: a foreign key."""
 
 
 class CatalogObject(NamedTuple):
@@ -122,9 +123,8 @@ class _Reach:
                     yield DroppedObject(CatalogObject(sequence.id), target, True)
             case EnumType():
                 for table in self._tables(users_of(self._draft, self._catalog, target.id)):
-                    for column in staying(table.columns):
-                        if column.type.enum == target.id:
-                            yield DroppedObject(CatalogObject(table.id, COLUMN, column.id), target, False)
+                    for part, element in _using(table, target.id):
+                        yield DroppedObject(CatalogObject(table.id, part, element), target, False)
             case SequenceDescriptor():
                 for table in self._tables(descriptor.dependents):
                     for column in staying(table.columns):
@@ -148,6 +148,21 @@ class _Reach:
             table = descriptor_of(self._draft, self._catalog, id)
             if isinstance(table, Table) and not is_dropped(table):
                 yield table
+
+
+def _using(table: Table, enum: int) -> Iterator[tuple[str, int]]:
+    """The parts of a table that use a type."""
+    for column in staying(table.columns):
+        if column.type.enum == enum or (column.generated is not None and enum in column.generated.enums):
+            yield COLUMN, column.id
+        elif column.default is not None and enum in column.default.enums:
+            yield DEFAULT, column.id
+    for check in staying(table.checks):
+        if enum in check.expression.enums:
+            yield CHECK, check.id
+    for index in staying(table.indexes):
+        if index.predicate is not None and enum in index.predicate.enums:
+            yield INDEX, index.id
 
 
 def _order(going: DroppedObject) -> tuple[int, str, int]:
@@ -207,6 +222,11 @@ def name_of(
     if target.part == CONSTRAINT:
         key = next(each for each in descriptor.foreign_keys if each.id == target.element)
         return f"constraint {key.name} on {whole}"
+    if target.part == CHECK:
+        check = next(each for each in descriptor.checks if each.id == target.element)
+        return f"constraint {check.name} on {whole}"
+    if target.part == INDEX:
+        return f"index {descriptor.index(target.element).name}"
     column = f"column {descriptor.column(target.element).name} of {whole}"
     return f"default value for {column}" if target.part == DEFAULT else column
 

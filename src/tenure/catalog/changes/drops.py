@@ -20,10 +20,13 @@ Walk: `sql` calls these for DROP -> `dependencies.closure`.
 from collections.abc import Iterable, Iterator, Sequence
 
 from tenure.base.errors import DependentObjects
+from tenure.catalog.changes.constraint_changes import DropConstraint
 from tenure.catalog.changes.dependencies import (
+    CHECK,
     COLUMN,
     CONSTRAINT,
     DEFAULT,
+    INDEX,
     CatalogObject,
     Contents,
     Qualifies,
@@ -34,6 +37,7 @@ from tenure.catalog.changes.dependencies import (
     never,
     title,
 )
+from tenure.catalog.changes.index_changes import DropIndex
 from tenure.catalog.changes.table_changes import (
     CatalogBelow,
     DropColumn,
@@ -43,14 +47,13 @@ from tenure.catalog.changes.table_changes import (
     DropKey,
     alter,
     descriptor_of,
-    enums_of,
     owned_sequences,
     referring_to,
     sequences_of,
     set_dependent,
     table_of,
 )
-from tenure.catalog.changes.table_parts import settled_column_of, staying
+from tenure.catalog.changes.table_parts import TableChange, settled_column_of, staying
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
     Contained,
@@ -64,6 +67,7 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.drafts import Draft
+from tenure.catalog.descriptors.used_types import enums_of
 
 MANY = "desired object(s)"
 
@@ -232,6 +236,9 @@ def _drop_part(draft: Draft, catalog: CatalogBelow, target: CatalogObject) -> No
     if target.part == CONSTRAINT:
         alter(draft, catalog, table.id, DropKey(target.element))
         return
+    if target.part in (CHECK, INDEX):
+        _drop_element(draft, catalog, table, target)
+        return
     column = next((each for each in staying(table.columns) if each.id == target.element), None)
     if column is None:
         return  # dropped with another
@@ -240,6 +247,18 @@ def _drop_part(draft: Draft, catalog: CatalogBelow, target: CatalogObject) -> No
     else:
         referring = referring_to(draft, catalog, table)
         alter(draft, catalog, table.id, DropColumn(column.name, is_cascade=True, referring=referring))
+
+
+def _drop_element(draft: Draft, catalog: CatalogBelow, table: Table, target: CatalogObject) -> None:
+    """A CHECK, or an index with a predicate; nothing, if it went with a column."""
+    if target.part == CHECK:
+        checks = [each.name for each in staying(table.checks) if each.id == target.element]
+        changes: list[TableChange] = [DropConstraint(name) for name in checks]
+    else:
+        indexes = [each.name for each in staying(table.indexes) if each.id == target.element]
+        changes = [DropIndex(name) for name in indexes]
+    for change in changes:
+        alter(draft, catalog, table.id, change)
 
 
 def _free(draft: Draft, catalog: CatalogBelow, descriptor: AnyDescriptor, together: set[int]) -> None:

@@ -87,6 +87,7 @@ from tenure.catalog.descriptors.definitions import (
 from tenure.catalog.descriptors.drafts import Draft
 from tenure.catalog.descriptors.elements import finished
 from tenure.catalog.descriptors.temporary_objects import TemporaryObjects
+from tenure.catalog.descriptors.used_types import enums_of
 
 __all__ = [
     "AddCheck",
@@ -264,10 +265,6 @@ def referring_to(draft: Draft, catalog: CatalogBelow, table: Table) -> tuple[Ref
         for key in staying(other.foreign_keys)
         if key.id == inbound.constraint
     )
-
-
-def enums_of(table: Table) -> Iterator[int]:
-    return (column.type.enum for column in table.columns if column.type.enum)
 
 
 def sequences_of(table: Table) -> Iterator[int]:

@@ -20,7 +20,6 @@ from tenure.catalog.changes.free_names import database_of, require_free, schema_
 from tenure.catalog.changes.table_changes import (
     CatalogBelow,
     descriptor_of,
-    enums_of,
     sequences_of,
     set_dependent,
 )
@@ -39,6 +38,7 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.drafts import Draft
+from tenure.catalog.descriptors.used_types import enums_of
 
 _KINDS = (Database, Schema, EnumType, SequenceDescriptor, Table, View)
 """In the order in which they are restored."""

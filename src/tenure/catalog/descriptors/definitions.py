@@ -140,6 +140,8 @@ class Expression(Record, frozen=True):
     columns: tuple[int, ...] = ()
     sequences: tuple[int, ...] = ()
     """The sequences that it calls."""
+    enums: tuple[int, ...] = ()
+    """The types of users that it names."""
 
 
 class Column(Record, frozen=True):

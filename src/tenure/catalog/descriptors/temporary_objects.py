@@ -33,6 +33,7 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.drafts import Draft, OnCommit
 from tenure.catalog.descriptors.elements import finished
+from tenure.catalog.descriptors.used_types import enums_of
 from tenure.cluster.sessions.session_records import SessionId
 
 
@@ -77,7 +78,7 @@ def with_changes(
             by_id[id] = replace(finished(declared), version=version, draining=())
     names = {place_of(each): id for id, each in by_id.items() if id != former.schema.id}
     on_commit = {id: action for id, action in {**former.on_commit, **draft.on_commit}.items() if id in by_id}
-    found = [find(id) or former.types.get(id) for id in {*chain(*map(_column_types, by_id.values()))}]
+    found = [find(id) or former.types.get(id) for id in {*chain(*map(_types, by_id.values()))}]
     types = {each.id: each for each in found if isinstance(each, EnumType)}
     return former._replace(by_id=by_id, names=names, on_commit=on_commit, types=types)
 
@@ -99,13 +100,18 @@ def _uses(descriptor: AnyDescriptor) -> set[int]:
         case View():
             return {each.id for each in descriptor.depends}
         case _:
-            return _column_types(descriptor)
+            return _types(descriptor)
 
 
-def _column_types(descriptor: AnyDescriptor) -> set[int]:
-    """The enums of its columns."""
-    columns = descriptor.columns if isinstance(descriptor, Table | View) else ()
-    return {each.type.enum for each in columns if each.type.enum}
+def _types(descriptor: AnyDescriptor) -> set[int]:
+    """The enums that it uses."""
+    match descriptor:
+        case Table():
+            return {*enums_of(descriptor)}
+        case View():
+            return {each.type.enum for each in descriptor.columns if each.type.enum}
+        case _:
+            return set()
 
 
 def former_indexes(before: TemporaryObjects, after: TemporaryObjects) -> list[tuple[int, int]]:

@@ -205,7 +205,8 @@ def decode(data: bytes) -> Node:
 
 def to_stored(tree: Node, text: str) -> Expression:
     """The stored form for a descriptor; `text` is the expression in SQL."""
-    return Expression(encode(tree), text, tuple(sorted(columns(tree))), tuple(sorted(sequences(tree))))
+    found = (columns(tree), sequences(tree), enums(tree))
+    return Expression(encode(tree), text, *(tuple(sorted(each)) for each in found))
 
 
 def columns(tree: Node) -> set[int]:
@@ -218,6 +219,12 @@ def sequences(tree: Node) -> set[int]:
     calls = [node for node in nodes(tree) if isinstance(node, Call) and node.function in SEQUENCE_CALLS]
     named = [call.arguments[0] for call in calls]
     return {each.packed for each in named if isinstance(each, Const)}
+
+
+def enums(tree: Node) -> set[int]:
+    """The ids of the enums it names."""
+    typed = (node for node in nodes(tree) if isinstance(node, Const | Cast | MakeArray))
+    return {node.type.enum for node in typed if node.type.enum}
 
 
 def nodes(tree: Node) -> Iterator[Node]:

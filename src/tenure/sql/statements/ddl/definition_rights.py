@@ -3,7 +3,7 @@
     a new object          CREATE on its schema or database, the attribute CREATEDB for a database
     a changed one         its owner; for one that is only referred to by a new foreign key, REFERENCES on
                           the columns that this refers to
-    a new column          USAGE on its type
+    a new column          USAGE on its type; the same for types that a default, CHECK or predicate names
     an emptied table      TRUNCATE
     another owner         a role that the user may act as, and that may create there
     another schema        CREATE on that; another name of a schema: CREATE on its database
@@ -42,6 +42,7 @@ from tenure.catalog.descriptors.definitions import (
     replace,
 )
 from tenure.catalog.descriptors.drafts import Draft
+from tenure.catalog.descriptors.used_types import expressions_of
 from tenure.catalog.leases.catalog_use import CatalogUse
 
 
@@ -63,7 +64,7 @@ def check_changes(
         former = before.declared.get(id) or _committed(use, id)
         if _is_temporary(use, descriptor):
             _check_temporary(rights, former, descriptor, name_now)
-            _check_types(use, rights, _typed_columns(descriptor) - _typed_columns(former))
+            _check_types(use, rights, _used_types(descriptor) - _used_types(former))
         elif former is None:
             _check_new(use, rights, descriptor)
         elif draft.emptied.get(id) is not before.emptied.get(id):
@@ -134,7 +135,7 @@ def _check_new(use: CatalogUse, rights: Rights, descriptor: AnyDescriptor) -> No
             _require_create(use, rights, descriptor.database)
         case _:
             _require_create(use, rights, descriptor.schema)
-    _check_types(use, rights, _typed_columns(descriptor))
+    _check_types(use, rights, _used_types(descriptor))
     if descriptor.owner != rights.role:
         _require_role(rights, descriptor.owner)
 
@@ -144,7 +145,7 @@ def _check_changed(use: CatalogUse, rights: Rights, former: AnyDescriptor, descr
         rights.require_owner(former)
     for inbound in _references(descriptor) - _references(former):
         rights.require_on_columns(former, REFERENCES, _referenced(use, inbound))
-    _check_types(use, rights, _typed_columns(descriptor) - _typed_columns(former))
+    _check_types(use, rights, _used_types(descriptor) - _used_types(former))
     if former.owner != descriptor.owner:
         _require_role(rights, descriptor.owner)
     check_place(use, rights, former, descriptor)
@@ -209,20 +210,23 @@ def _referenced(use: CatalogUse, inbound: Inbound) -> tuple[int, ...]:
     return next(each.target_columns for each in referring.foreign_keys if each.id == inbound.constraint)
 
 
-def _typed_columns(descriptor: AnyDescriptor | None) -> set[tuple[int, int]]:
-    """Each column that has a type of the user's own, with that type."""
+def _used_types(descriptor: AnyDescriptor | None) -> set[tuple[bytes, int]]:
+    """The types that users made, each with what uses it: a column, or an expression."""
     match descriptor:
         case Table():
-            columns = {each.id: each.type.enum for each in descriptor.columns}
+            columns = {(b"%d" % each.id, each.type.enum) for each in descriptor.columns}
+            found = columns | {
+                (each.tree, enum) for each in expressions_of(descriptor) for enum in each.enums
+            }
         case View():
-            columns = {number: each.type.enum for number, each in enumerate(descriptor.columns, 1)}
+            found = {(b"%d" % number, each.type.enum) for number, each in enumerate(descriptor.columns, 1)}
         case _:
             return set()
-    return {each for each in columns.items() if each[1]}
+    return {each for each in found if each[1]}
 
 
-def _check_types(use: CatalogUse, rights: Rights, columns: Iterable[tuple[int, int]]) -> None:
-    for type_id in {each for _, each in columns}:
+def _check_types(use: CatalogUse, rights: Rights, uses: Iterable[tuple[bytes, int]]) -> None:
+    for type_id in {each for _, each in uses}:
         found = use.descriptor(type_id)
         assert found is not None, "a column's type is there"
         rights.require(found, USAGE)
