@@ -86,9 +86,12 @@ class Preparing:
         return self._with_labels_now(name, prepared) if prepared.has_enums else prepared
 
     def _with_labels_now(self, name: str, prepared: Prepared) -> Prepared:
-        """The same with its parameters' enums as they are: labels come and change after it was prepared."""
-        newest = self._session.services.leases.newest
+        """The same with its enums as they are, in the block too: labels come and change after it was
+        prepared."""
+        newest, block = self._session.services.leases.newest, self._activity.block
         found = {} if newest is None else {each: newest.descriptor(each) for each in _enums(prepared)}
+        use = None if block is None else block.begun
+        found |= {} if use is None else {id: each for id, each in use.draft.declared.items() if id in found}
         enums = {id: each for id, each in found.items() if isinstance(each, EnumType)}
         if enums.keys() != _enums(prepared):
             return prepared  # an enum is gone: running the statement raises the error

@@ -54,3 +54,26 @@ like: ALTER TABLE hers.t ADD CONSTRAINT c CHECK (a <> 'ok'::app.mood::text)
 like: CREATE INDEX x ON hers.t (a) WHERE 'ok'::app.mood > 'sad'::app.mood
 """
     compare_as_guest(node, oracle, by_owner, by_guest)
+
+
+def test_a_prepared_statement_reads_labels_as_its_block_has_them(node: Node, oracle: Oracle) -> None:
+    script = """
+CREATE TYPE mood AS ENUM ('sad', 'ok')
+CREATE TABLE t (id int, m mood)
+PREPARE ins AS INSERT INTO t VALUES ($1, $2)
+BEGIN
+ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'
+EXECUTE ins (1, 'fine')
+SAVEPOINT s
+like: EXECUTE ins (2, 'ok')
+ROLLBACK TO s
+ALTER TYPE mood RENAME VALUE 'fine' TO 'good'
+EXECUTE ins (3, 'good')
+ROLLBACK TO s
+EXECUTE ins (4, 'fine')
+COMMIT
+EXECUTE ins (5, 'fine')
+TABLE t
+DEALLOCATE ins
+"""
+    compare(node, oracle, script)
