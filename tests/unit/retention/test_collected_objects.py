@@ -57,6 +57,25 @@ def test_a_protection_keeps_a_dropped_table(node: SweptStore) -> None:
     assert node.revisions(node.head(T)) == []
 
 
+@pytest.mark.invariant("I30")
+def test_history_of_a_dropped_table_goes_that_its_protection_does_not_need(node: SweptStore) -> None:
+    node.put(T, "k", "1")
+    node.put(T, "k", "2")
+    at = node.put(T, "k", "3")
+    id = node.protect(at, Mode.AT, T)
+    node.put(T, "k", "4")
+    node.put(T, "k", "5")
+    node.drop(T)
+    node.wait(2 * TTL)
+    node.sweep()
+    assert node.kept(T, "k") == ["3", "5"]  # UNDROP brings back the newest
+    record = node.record(node.head(T))
+    assert record is not None and dict(record.pinned)[id] > 0
+    node.release(id)
+    node.sweep()
+    assert node.revisions(node.head(T)) == []
+
+
 def test_thresholds_of_a_collected_table_stay_until_the_catalog_has_passed_its_end(node: SweptStore) -> None:
     node.put(T, "k", "1")
     node.set_ttl(4 * TTL, U)

@@ -10,6 +10,9 @@ A head is due if its pair can move and there may be something to remove:
 * a point was given up that the last sweep had kept;
 * the last sweep had to leave tombstones, because a merge of the index was under way.
 
+A dropped table is swept like others until it is collected: a protection may keep it for long, and keeps only
+what is visible at its time.
+
 All revisions of any other head had ended by its last threshold, those in its files too, so its last sweep
 took all that its points did not keep.
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from tenure.base.settings import GC_SYSTEM_TTL
 from tenure.base.timestamp import ZERO_AT, Timestamp, from_bytes, to_bytes
-from tenure.catalog.descriptors.definitions import Table, is_dropped
+from tenure.catalog.descriptors.definitions import DescriptorState, Table
 from tenure.catalog.descriptors.protection_meta import ProtectionMeta, protection_meta
 from tenure.catalog.descriptors.zones import Zone, ZoneKey, all_zones, effective_ttl, longest_ttl_seconds
 from tenure.kv.keys import USER_TABLES
@@ -47,7 +47,9 @@ class HeadDecision(NamedTuple):
     ttl_seconds: float
     decision: Decision
     is_in_use: bool = True
-    """Whether it is a head of system records, or of an index that its table has."""
+    """Whether it is a head of system records, or of an index that its table has; a dropped table has its
+    indexes until it is collected, because UNDROP may bring it back.
+    """
 
 
 class Decisions:
@@ -94,7 +96,8 @@ class Decisions:
             previous_at=previous_at,
             holds=self._holds_of(table).get(head, ()),
         )
-        is_in_use = not is_dropped(table) and any(each.id == index for each in table.indexes)
+        is_collected = table.state is DescriptorState.COLLECTED
+        is_in_use = not is_collected and any(each.id == index for each in table.indexes)
         return HeadDecision(head, ttl, decision, is_in_use)
 
     def _of_system(

@@ -20,7 +20,7 @@ from functools import partial
 from typing import NamedTuple
 
 from tenure.base.timestamp import add_seconds
-from tenure.catalog.descriptors.definitions import AnyDescriptor, Table, is_dropped
+from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorState, Table
 from tenure.cluster.jobs.runs import Run
 from tenure.kv.records import Record
 from tenure.kv.snapshot import Snapshot
@@ -165,7 +165,8 @@ class Round:
             yield from system_heads(keyspace)
             yield from catalog_heads(keyspace)
         for each in look.descriptors:
-            if isinstance(each, Table) and not is_dropped(each) and self._table in (0, each.id):
+            is_collected = each.state is DescriptorState.COLLECTED
+            if isinstance(each, Table) and not is_collected and self._table in (0, each.id):
                 yield from index_heads(keyspace, each)
 
     # ── removal ────────────────────────────────────────────────────────────────────────────────

@@ -47,7 +47,8 @@ def _figures(record: SweepRecord, table: int) -> Iterator[object]:
     yield record.stage.value
     yield decimal_of(record.keep.threshold)
     yield record.ttl_seconds
-    yield f"protection {UUID(bytes=record.held_by)}" if record.held_by else "gc.ttlseconds"
+    by_ttl = "gc.system_ttl" if kind == "system" else "gc.ttlseconds"
+    yield f"protection {UUID(bytes=record.held_by)}" if record.held_by else by_ttl
     yield len(record.keep.points)
     yield record.removed
     yield record.garbage_rows

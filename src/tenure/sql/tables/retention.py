@@ -95,18 +95,16 @@ def _protected_timestamps(node: NodeView, reader: TableReader) -> Rows:
             time_of(each.at),
             Interval(micros=max(now_micros - micros_of(each.at), 0)),
             time_of(each.expires_at or 0),
-            tuple(_target_names(node, listed, each)),
+            tuple(_target_names(node, reader, listed, each)),
             pinned.get(each.id),
         )
 
 
-def _target_names(node: NodeView, listed: Objects, protection: Protection) -> Iterator[str]:
+def _target_names(
+    node: NodeView, reader: TableReader, listed: Objects, protection: Protection
+) -> Iterator[str]:
     for id in protection.objects:
-        found = listed.by_id.get(id)
-        if found is None:
-            yield f"object {id} (dropped)"
-        else:
-            yield f"{type(found).__name__.upper()} {name_of(listed, found)}"
+        yield _object_name(node, reader, listed, id)
     for lo, _ in protection.spans:
         table, index = node.store.keyspace.table_and_index(lo)
         found = listed.by_id.get(table)
@@ -117,15 +115,36 @@ def _target_names(node: NodeView, listed: Objects, protection: Protection) -> It
             yield f"INDEX {name_of(listed, found)}@{quoted(named[0])}"
 
 
+def _object_name(node: NodeView, reader: TableReader, listed: Objects, id: int) -> str:
+    """By kind and full name; that of a dropped object is the last that it had."""
+    found = listed.by_id.get(id)
+    if found is not None:
+        return f"{type(found).__name__.upper()} {name_of(listed, found)}"
+    path = list(_dropped_path(node, reader, id))
+    if not path:
+        return f"object {id} (gone)"
+    return f"{type(path[-1]).__name__.upper()} {'.'.join(quoted(each.name) for each in path)} (dropped)"
+
+
+def _dropped_path(node: NodeView, reader: TableReader, id: int) -> Iterator[AnyDescriptor]:
+    """A stored object after those that contain it."""
+    found = node.catalog.get(reader.block.source, id)
+    if found is None:
+        return
+    if isinstance(found, Schema):
+        yield from _dropped_path(node, reader, found.database)
+    elif not isinstance(found, Database):
+        yield from _dropped_path(node, reader, found.schema)
+    yield found
+
+
 def _snapshots(node: NodeView, reader: TableReader) -> Rows:
     listed = objects(reader)
     for each in named_snapshots(node.store.keyspace).scan(reader.block.source):
-        found = listed.by_id.get(each.target)
-        target = f"object {each.target} (dropped)"
+        found = listed.by_id.get(each.target) or next(_dropped_path(node, reader, each.target), None)
         if found is not None and not listed.shows(found):
             continue
-        if found is not None:
-            target = f"{type(found).__name__.upper()} {name_of(listed, found)}"
+        target = _object_name(node, reader, listed, each.target)
         yield (
             each.name,
             decimal_of(each.at),

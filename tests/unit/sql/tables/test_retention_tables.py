@@ -60,7 +60,7 @@ def test_protections_are_shown(served: Served) -> None:
 
     served.tag("DROP TABLE t")
     targets = {row[0]: row[8] for row in served.rows("SHOW PROTECTED TIMESTAMPS")}
-    assert targets[first] == ["DATABASE defaultdb", f"object {table} (dropped)"]
+    assert targets[first] == ["DATABASE defaultdb", "TABLE defaultdb.public.t (dropped)"]
     assert targets[second] == [f"span of {table}/{index}"]
 
 

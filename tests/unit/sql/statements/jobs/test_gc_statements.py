@@ -54,6 +54,14 @@ def test_gc_runs_now_and_shows_what_it_did(node: Collected) -> None:
     assert node.run("SELECT * FROM a ORDER BY 1") == [(1, 4), (2, 4)]
 
 
+def test_status_names_what_the_system_s_own_records_are_kept_by(node: Collected) -> None:
+    node.run("RUN GC NOW")
+    found = dict(
+        node.run("SELECT DISTINCT kind, held_by FROM tenure_internal.gc_status WHERE kind <> 'index'")
+    )
+    assert found == {"system": "gc.system_ttl", "catalog": "gc.ttlseconds"}
+
+
 def test_a_read_below_the_threshold_is_refused(node: Collected) -> None:
     node.run("CREATE TABLE b (id int PRIMARY KEY)")
     node.run("INSERT INTO b VALUES (1)")
