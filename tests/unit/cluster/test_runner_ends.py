@@ -5,9 +5,17 @@ from itertools import pairwise
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.base.errors import DiskFull, NoPermission, OutcomeUnknown, RetryError, TenureError, Unavailable
+from tenure.base.errors import (
+    DiskFull,
+    NoPermission,
+    OutcomeUnknown,
+    RetryError,
+    SnapshotTooOld,
+    TenureError,
+    Unavailable,
+)
 from tenure.cluster.jobs.attempts import RETRY_SECONDS, RETRY_SECONDS_MAX, retry_seconds
-from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import NOBODY, Job
 from tenure.cluster.jobs.runner import SPACING_SECONDS
 from tenure.kv.keys import JOBS_ENDED
@@ -189,6 +197,27 @@ def test_a_store_that_is_away_is_waited_for_however_often(member: Member, work: 
 def test_the_pause_between_attempts_doubles_up_to_its_bound() -> None:
     assert [retry_seconds(attempts) for attempts in (0, 1, 2)] == [1.0, 2.0, 4.0]
     assert retry_seconds(10_000) == RETRY_SECONDS_MAX
+
+
+@pytest.mark.parametrize(("times", "state"), [(2, JobState.SUCCEEDED), (9, JobState.FAILED)])
+def test_a_job_that_finds_history_gone_reads_anew_a_few_times(
+    member: Member, work: Work, times: int, state: JobState
+) -> None:
+    """Its process may have stood still between two reads."""
+    job = member.create_job()
+    work.errors += [SnapshotTooOld("history is gone")] * times
+    while member.state(job) not in TERMINAL:
+        member.runner.step()
+    assert (member.state(job), len(work.runs)) == (state, 3)
+
+
+def test_a_revert_that_finds_history_gone_reads_anew(member: Member, work: Work) -> None:
+    job = member.create_job()
+    work.errors.append(ValueError("wrong"))
+    work.revert_errors += [SnapshotTooOld("history is gone")] * 5
+    while member.state(job) not in TERMINAL:
+        member.runner.step()
+    assert (member.state(job), len(work.reverts)) == (JobState.FAILED, 6)
 
 
 def test_a_revert_that_the_store_failed_is_repeated_as_a_revert(member: Member, work: Work) -> None:

@@ -2,10 +2,14 @@
 
     a conflict, a store that is away             passing: tried again, after a pause that doubles
     no space, no permission                      tried again as often as the kind allows, then failed
+    history that is gone                         tried again a few times, then failed; a revert is tried again
     any other error                              the job has failed, and is reverted
 
 A job that fails for want of space is reverted like any other: its tables come back, and the waiting statement
 is told why. Retrying for longer would keep the tables offline until an operator notices.
+
+What a job reads for long it protects; everything else it reads as of now. If its process stands still for
+longer than history is kept, such a read finds it gone: the next attempt reads anew.
 
 Walk: `cluster.jobs.execution` calls `attempt` for a job's function and for its revert.
 """
@@ -20,6 +24,7 @@ from tenure.base.errors import (
     OutcomeUnknown,
     RetryError,
     SessionLost,
+    SnapshotTooOld,
     StoreError,
     TenureError,
     for_operator,
@@ -40,6 +45,9 @@ BLOCKED = (DiskFull, NoPermission)
 BLOCKED_ATTEMPTS_MAX = 5
 """For jobs that a client waits for: 15 s of pauses, in which another job may free space."""
 
+OLD_READ_ATTEMPTS_MAX = 3
+"""How often a job is tried that finds history gone: if it was not the process that stood still, it fails."""
+
 ENDLESS = JobKind(lambda run: None)
 """Retries for ever, as a revert does."""
 
@@ -58,6 +66,13 @@ def attempt(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> J
             raise
         _log.warning("job %d failed, tried %d times: %s", run.job.id, attempts_max, for_operator(error))
         return JobError.of(error)
+    except SnapshotTooOld as error:
+        if run.is_stopped():
+            raise Stopped from error
+        if kind is not ENDLESS and run.attempts + 1 >= OLD_READ_ATTEMPTS_MAX:
+            _log.warning("job %d failed: %s", run.job.id, for_operator(error))
+            return JobError.of(error)
+        raise RetryError(str(error)) from error
     except (FenceLost, SessionLost, Stopped, Lacking, *PASSING):
         raise
     except Exception as error:
