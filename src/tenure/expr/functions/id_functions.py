@@ -1,4 +1,4 @@
-"""New ids and random numbers, all made by the Context: uuids, unique_rowid(), random().
+"""New ids and random numbers, all made by the Context: uuids, unique_rowid(), random(), setseed().
 
     uuidv7()   48 bits of milliseconds, 12 of their fractions, 62 at random: it sorts by time
 
@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import partial
 from uuid import UUID
 
-from tenure.base.errors import DatetimeOverflow, InvalidParameter
+from tenure.base.errors import DatetimeOverflow, InvalidParameter, NotSupported
 from tenure.base.interruptible import paced
 from tenure.expr.functions.arithmetic import scale_of
 from tenure.expr.functions.function import Context, Function, Volatility, function
@@ -24,8 +24,8 @@ _GREGORIAN = datetime(1582, 10, 15, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-_UUID_BITS = 62
-"""The last bits of a uuid are all random."""
+_BITS = 64
+"""Those of one draw."""
 
 
 def functions() -> Iterator[Function]:
@@ -41,6 +41,16 @@ def functions() -> Iterator[Function]:
     for family in ("int4", "int8"):
         yield volatile("random", (family, family), family, _random_int)
     yield volatile("random", ("numeric", "numeric"), "numeric", _random_numeric)
+    yield volatile("setseed", ("float8",), "void", _set_seed)
+
+
+def _set_seed(context: Context, number: float) -> str:
+    if not -1 <= number <= 1:
+        raise InvalidParameter(f"setseed parameter {number:g} is out of allowed range [-1,1]")
+    if context.numbers is None:
+        raise NotSupported("setseed cannot be used here")
+    context.numbers.seed(number)
+    return ""
 
 
 def _uuid7(context: Context, by: Interval | None = None) -> UUID:
@@ -69,19 +79,18 @@ def _uuid_time(value: UUID) -> datetime | None:
 def _random_int(context: Context, first: int, last: int) -> int:
     if first > last:
         raise InvalidParameter("lower bound must be less than or equal to upper bound")
-    return first + _random_below(context, last - first + 1)
+    return first + _random_up_to(context, last - first)
 
 
-def _random_below(context: Context, count: int) -> int:
-    """Each number equally likely: bits beyond the last whole multiple of `count` are drawn anew."""
-    pieces = -(-count.bit_length() // _UUID_BITS)
-    limit = 1 << pieces * _UUID_BITS
+def _random_up_to(context: Context, greatest: int) -> int:
+    """Each number equally likely: one of as many bits as the greatest that is above it is drawn anew."""
+    pieces = -(-greatest.bit_length() // _BITS)
+    shift = pieces * _BITS - greatest.bit_length()
     while True:
-        mask = (1 << _UUID_BITS) - 1
-        bits = [f"{context.uuid().int & mask:0{_UUID_BITS}b}" for _ in paced(range(pieces))]
-        drawn = int("".join(bits) or "0", 2)
-        if drawn < limit - limit % count:
-            return drawn % count
+        bits = [context.random_bits().to_bytes(_BITS // 8, "big") for _ in paced(range(pieces))]
+        drawn = int.from_bytes(b"".join(bits), "big") >> shift
+        if drawn <= greatest:
+            return drawn
 
 
 def _random_numeric(context: Context, first: Decimal, last: Decimal) -> Decimal:

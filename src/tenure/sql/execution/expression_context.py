@@ -34,6 +34,7 @@ def context_of(session: SessionState, block: Block, values: Sequence[Datum]) -> 
         sleep=session.interrupts.sleep,
         find_object=lambda kind, sought: regs.find(session, block, kind, sought),
         ask=FactAnswers(session, block),
+        numbers=session.generated.numbers,
     )
 
 

@@ -1,4 +1,4 @@
-"""Values that a session's expressions draw: random UUIDs, and those of sequences.
+"""Values that a session's expressions draw: random UUIDs and numbers, and those of sequences.
 
 Walk: `sql.session.session_state` makes one; the Context of each statement refers to it.
 """
@@ -8,6 +8,7 @@ from uuid import UUID
 
 from tenure.base.errors import UndefinedTable
 from tenure.catalog.descriptors.definitions import Sequence
+from tenure.expr.functions.random_numbers import RandomNumbers
 from tenure.kv.transaction import Transaction
 from tenure.sql.session.activity import Activity
 from tenure.sql.session.answers import NotShort
@@ -17,6 +18,7 @@ from tenure.table.sequences import SessionSequences
 
 UUID_BITS, UUIDS_AT_ONCE = 128, 16
 UUID_MASK = (1 << UUID_BITS) - 1
+NUMBER_MASK = (1 << 64) - 1
 
 
 class GeneratedValues:
@@ -33,13 +35,18 @@ class GeneratedValues:
             services.sequences, self._sequence, self._may_wait, self._may_write, fence
         )
         self.discard_sequences = self._sequences.discard
+        self.numbers = RandomNumbers(lambda: self._bits() & NUMBER_MASK)
 
     def uuid(self) -> UUID:
+        return UUID(int=self._bits(), version=4)
+
+    def _bits(self) -> int:
+        """As many as a uuid has."""
         if not self._random:
             # Each draw is a system call, which releases the GIL: so many are drawn at once.
             drawn = self._env.rng.getrandbits(UUID_BITS * UUIDS_AT_ONCE)
             self._random = [(drawn >> UUID_BITS * n) & UUID_MASK for n in range(UUIDS_AT_ONCE)]
-        return UUID(int=self._random.pop(), version=4)
+        return self._random.pop()
 
     def sequences_in(self, block: Block) -> SessionSequences:
         """The sequence values that this session has drawn, over the catalog as the block sees it."""
