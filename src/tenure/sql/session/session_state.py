@@ -188,6 +188,11 @@ class SessionState:
         self.require_usable_block()
         if self.activity.block is not None:
             raise ActiveTransaction(f"{statement} cannot run inside a transaction block")
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """The statement under way commits by itself: one sent together with it is the first of others."""
+        self.activity.has_executed = False
 
     @property
     def zone(self) -> tzinfo:

@@ -129,6 +129,7 @@ class Discard(Control):
             session.variables.reset_all()
             for each in session.on_discard:
                 each()
+            session.begin_anew()
         elif self.what == "TEMP":
             session.temporary.discard(None if session.block is None else session.block.use)
         elif self.what == "SEQUENCES":
