@@ -24,7 +24,7 @@ from tenure.kv import bases
 from tenure.kv.bases import NO_BASES, Accept, Bases
 from tenure.kv.keys import Keyspace, Span
 from tenure.kv.protected_reads import ProtectedRead, is_protected
-from tenure.storage.engine import Engine, ReadResult, Revision, Revisions, Scan, head_of
+from tenure.storage.engine import HEAD_BYTES, Engine, ReadResult, Revision, Revisions, Scan, head_of
 
 PAGE_ROWS = 1_000
 """Rows per engine call: enough to make the cost of the call negligible, few enough to stream."""
@@ -206,8 +206,9 @@ def judge_span(
     """Refuses an answer that may be incomplete, unless a protection keeps what is visible at its time."""
     try:
         judge(found, read_at=read_at, flushed_at=flushed_at)
-    except SnapshotTooOld:
+    except SnapshotTooOld as error:
         if not protected or not is_protected(engine, keyspace, protected, span, read_at):
+            error.head = span.lo[:HEAD_BYTES]
             raise
         judge_cleaned(found, flushed_at=flushed_at)
 

@@ -45,6 +45,8 @@ class UnsafeNewValue(UserError):
 
 class SnapshotTooOld(UserError):
     sqlstate = "72000"
+    head: bytes = b""
+    """The index whose history is gone, by its head; empty if it is not one."""
 
 
 class RowsIncomplete(TenureError):

@@ -23,12 +23,13 @@ from collections.abc import Sequence
 from datetime import tzinfo
 from functools import partial
 
-from tenure.base.errors import InFailedTransaction, RetryError, TooFewParameters
+from tenure.base.errors import InFailedTransaction, RetryError, SnapshotTooOld, TooFewParameters
 from tenure.base.retries import Retries
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.encodings import Encoding
 from tenure.sql.execution import planning
 from tenure.sql.execution.execution import Execution
+from tenure.sql.execution.old_reads import with_name
 from tenure.sql.execution.plan_cache import CachedPlan, PlanCache
 from tenure.sql.execution.planner import StatementTable
 from tenure.sql.execution.portal_runs import PortalRuns
@@ -122,6 +123,8 @@ class Session:
             if inline:
                 raise NotShort from error
             raise
+        except SnapshotTooOld as error:
+            raise with_name(self.state.services, error) from error
         finally:
             activity.is_inline = False
         self.portals.add_prepared(name, prepared)
@@ -192,6 +195,9 @@ class Session:
             del state.notices[told:]  # the next try adds them again
             bound.is_at_rest, activity.has_executed = True, has_executed
             raise
+        except SnapshotTooOld as error:
+            bound.is_failed = True
+            raise with_name(state.services, error) from error
         except BaseException:
             bound.is_failed = True
             raise

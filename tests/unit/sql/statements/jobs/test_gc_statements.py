@@ -73,6 +73,28 @@ def test_a_read_below_the_threshold_is_refused(node: Collected) -> None:
     with pytest.raises(psycopg.Error) as caught:
         node.run(f"SELECT * FROM b AS OF SYSTEM TIME {at}")
     assert caught.value.sqlstate == "72000"
+    assert (caught.value.diag.message_primary or "").startswith("cannot read the catalog at ")
+
+
+def test_the_error_names_the_table_and_the_ttl_that_it_has(node: Collected) -> None:
+    node.run("CREATE TABLE named (id int PRIMARY KEY)")
+    node.run("CREATE TABLE other (id int PRIMARY KEY)")
+    node.run("ALTER TABLE other CONFIGURE ZONE USING gc.ttlseconds = 600")  # the catalog stays as long
+    node.run("INSERT INTO named VALUES (1)")
+    ((at,),) = node.run("SELECT cluster_logical_timestamp()")
+    node.run("UPDATE named SET id = 2")
+    node.run("SET CLUSTER SETTING gc.system_ttl = '1s'")
+    node.env.sleep(1.2)
+    node.run("RUN GC NOW")
+    for table, named, setting in (
+        ("named", 'table "named"', "gc.ttlseconds"),
+        ("system.jobs", "the system's records", "gc.system_ttl"),
+    ):
+        with pytest.raises(psycopg.Error, match=f"cannot read {named} at {at}") as caught:
+            node.run(f"SELECT * FROM {table} AS OF SYSTEM TIME {at}")
+        assert (caught.value.diag.message_hint or "").endswith(f"with {setting}.")
+    node.run("RESET CLUSTER SETTING gc.system_ttl")
+    node.run("ALTER TABLE other CONFIGURE ZONE DISCARD")
 
 
 def test_a_dropped_table_is_collected_with_its_descriptor(node: Collected) -> None:
