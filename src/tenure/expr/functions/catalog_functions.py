@@ -13,7 +13,7 @@ from tenure.expr.functions.function import Context, Function, Volatility
 from tenure.expr.types.catalog_types import NodeText
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.enums import EnumOf
-from tenure.expr.types.system_types import TYPE_OIDS, Reg, modifiers_in
+from tenure.expr.types.system_types import REGS, TYPE_OIDS, Reg, modifiers_in
 from tenure.expr.types.type_names import type_of
 
 _BY_OID = {
@@ -29,7 +29,7 @@ SYNTAX_ERROR = "42601"
 def functions() -> Iterator[Function]:
     stable = partial(Function, volatility=Volatility.STABLE, wants_context=True)
     yield stable("format_type", ("oid", "int4"), "text", format_type, is_strict=False)
-    for kind in ("regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole"):
+    for kind in REGS:
         yield stable(f"to_{kind}", ("text",), kind, _finder(kind))
     yield from _answered(stable)
     of_enum = partial(Function, is_strict=False, wants_types=True)
@@ -55,6 +55,10 @@ pg_get_constraintdef oid bool: text
 pg_get_indexdef oid: text
 pg_get_indexdef oid int4 bool: text
 pg_get_serial_sequence text text: text
+pg_get_function_result oid: text
+pg_get_function_arguments oid: text
+pg_get_function_identity_arguments oid: text
+pg_get_functiondef oid: text
 acldefault "char" oid: aclitem[]
 pg_relation_is_publishable regclass: bool
 pg_my_temp_schema: oid
@@ -63,11 +67,7 @@ _VISIBLE = ("table", "type", "function", "operator", "opclass", "opfamily", "col
 _OF_ABSENT = """
 pg_get_statisticsobjdef oid: text
 pg_get_statisticsobjdef_columns oid: text
-pg_get_function_result oid: text
-pg_get_function_arguments oid: text
-pg_get_function_identity_arguments oid: text
 pg_get_function_sqlbody oid: text
-pg_get_functiondef oid: text
 pg_get_triggerdef oid: text
 pg_get_triggerdef oid bool: text
 pg_get_ruledef oid: text

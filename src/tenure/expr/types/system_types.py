@@ -24,7 +24,16 @@ from tenure.expr.types.strings import check_characters
 
 OID_END = 2**32
 NAME_BYTES_MAX = 63
-REGS = ("regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regcollation")
+REGS = (
+    "regclass",
+    "regtype",
+    "regproc",
+    "regprocedure",
+    "regnamespace",
+    "regrole",
+    "regcollation",
+    "regoperator",
+)
 
 
 _OCTAL = re.compile("([+-]?)0([0-9]+)")
@@ -246,8 +255,25 @@ TYPE_OIDS = {
     **{"numeric": (1700, 1231), "regprocedure": (2202, 2207), "regclass": (2205, 2210)},
     **{"regtype": (2206, 2211), "void": (2278, 0), "uuid": (2950, 2951), "jsonb": (3802, 3807)},
     **{"regrole": (4096, 4097), "regnamespace": (4089, 4090), "regcollation": (4191, 4192)},
+    **{"regoperator": (2204, 2209)},
 }
 """PostgreSQL's oids of each type and of its array type: clients have them built in."""
+
+PSEUDO_TYPE_OIDS = {
+    **{
+        "table_am_handler": 269,
+        "index_am_handler": 325,
+        "pg_ddl_command": 32,
+        "record": 2249,
+        "cstring": 2275,
+    },
+    **{'"any"': 2276, "anyarray": 2277, "trigger": 2279, "language_handler": 2280, "internal": 2281},
+    **{"anyelement": 2283, "anynonarray": 2776, "fdw_handler": 3115, "tsm_handler": 3310, "anyenum": 3500},
+    **{"anyrange": 3831, "event_trigger": 3838, "anymultirange": 4537, "anycompatiblemultirange": 4538},
+    **{"anycompatible": 5077, "anycompatiblearray": 5078, "anycompatiblenonarray": 5079},
+    **{"anycompatiblerange": 5080},
+}
+"""Types that no value has, in the arguments of functions, as format_type() writes them."""
 
 NO_MODIFIER = -1
 _HEADER = 4

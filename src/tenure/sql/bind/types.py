@@ -20,13 +20,13 @@ _BUILT_IN = {
     *("bool", "int2", "int4", "int8", "float4", "float8", "numeric", "text", "varchar", "bpchar", "bytea"),
     *("uuid", "date", "time", "timestamp", "timestamptz", "interval", "json", "jsonb", "string", "bytes"),
     *("char", "oid", "name", "void", "regclass", "regtype", "regproc", "regprocedure", "regnamespace"),
-    *("regrole", "regcollation", "oidvector", "int2vector", "aclitem", "xid", "pg_node_tree"),
+    *("regrole", "regcollation", "regoperator", "oidvector", "int2vector", "aclitem", "xid", "pg_node_tree"),
 }
 _ABSENT = {
     *("bit", "varbit", "money", "timetz", "xml", "inet", "cidr", "macaddr", "macaddr8", "pg_lsn"),
     *("point", "line", "lseg", "box", "path", "polygon", "circle", "tsvector", "tsquery", "jsonpath"),
     *("int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange", "record", "tid"),
-    *("regoper", "regoperator", "regconfig", "regdictionary"),
+    *("regoper", "regconfig", "regdictionary"),
 }
 """Types of PostgreSQL that do not exist here."""
 _INTERVAL_FULL = 0x7FFF

@@ -9,7 +9,13 @@ kin.
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from tenure.base.errors import NotSupported, UndefinedObject, UndefinedSchema, UndefinedTable
+from tenure.base.errors import (
+    NotSupported,
+    UndefinedFunction,
+    UndefinedObject,
+    UndefinedSchema,
+    UndefinedTable,
+)
 from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
     EnumType,
@@ -24,7 +30,13 @@ from tenure.catalog.name_resolution import schemas_of
 from tenure.expr.functions.session_functions import type_reg
 from tenure.expr.types.datatype import Datum
 from tenure.expr.types.enums import EnumOf
-from tenure.expr.types.system_types import ENUM_ARRAY_OIDS_FROM, ENUM_OIDS_FROM, TYPE_OIDS, Reg
+from tenure.expr.types.system_types import (
+    ENUM_ARRAY_OIDS_FROM,
+    ENUM_OIDS_FROM,
+    PSEUDO_TYPE_OIDS,
+    TYPE_OIDS,
+    Reg,
+)
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.types import type_at
 from tenure.sql.names.object_numbers import CATALOG_SCHEMA, INFORMATION_SCHEMA, enum_of, part_of
@@ -50,6 +62,8 @@ def find(session: SessionState, block: Block, kind: str, sought: Datum) -> Reg:
     names, reader = SessionNames(session, block), Reader(session, block)
     if not isinstance(sought, int) and str(sought).isascii() and str(sought).isdecimal():
         sought = OID.parse(str(sought))
+    if kind in ANSWERED:
+        return _answered(reader, kind, sought)
     match kind:
         case "regclass":
             return _relation(names, reader, sought)
@@ -62,6 +76,21 @@ def find(session: SessionState, block: Block, kind: str, sought: Datum) -> Reg:
         case "regcollation":
             return _numbered(COLLATIONS, "collation", sought)
     raise NotSupported(f"a value of type {kind} cannot be looked up")
+
+
+ANSWERED = {
+    **dict.fromkeys(("regproc", "regprocedure"), 'function "{}" does not exist'),
+    "regoperator": "operator does not exist: {}",
+}
+"""Kinds that the system tables look up, with the words for what is not there."""
+
+
+def _answered(reader: Reader, kind: str, sought: Datum) -> Reg:
+    answer = reader.session.system_tables.answers(reader)(kind, (sought,))
+    if answer is None:
+        raise UndefinedFunction(ANSWERED[kind].format(sought))
+    assert isinstance(answer, Reg)
+    return answer
 
 
 COLLATIONS = {"default": 100, "C": 950, "POSIX": 951}
@@ -130,7 +159,10 @@ def _shown(names: SessionNames, found: AnyDescriptor) -> str:
 
 def _type(names: SessionNames, sought: Datum) -> Reg:
     if isinstance(sought, int):
-        return Reg(sought, _BY_OID.get(sought) or _enum_name(names, sought) or str(sought or "-"))
+        return Reg(sought, TYPE_NAMES.get(sought) or _enum_name(names, sought) or str(sought or "-"))
+    plain = str(sought).removeprefix("pg_catalog.").lower()
+    if plain in PSEUDO_TYPE_OIDS:
+        return Reg(PSEUDO_TYPE_OIDS[plain], plain)
     try:
         found = type_at(parse.type_name(str(sought)), names)
     except NotSupported as error:
@@ -149,7 +181,7 @@ def _names_by_oid() -> Iterator[tuple[int, str]]:
                 yield oid, type_reg(type_of(TypeRef(name, is_array=is_array))).name
 
 
-_BY_OID = dict(_names_by_oid())
+TYPE_NAMES = {**dict(_names_by_oid()), **{oid: name for name, oid in PSEUDO_TYPE_OIDS.items()}}
 
 
 def _enum_name(names: SessionNames, oid: int) -> str:

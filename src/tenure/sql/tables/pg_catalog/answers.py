@@ -34,10 +34,11 @@ from tenure.sql.names.object_numbers import (
     part_of,
     part_oid,
 )
-from tenure.sql.names.regs import INDEX_NAME, INDEX_NAMED
+from tenure.sql.names.regs import INDEX_NAME, INDEX_NAMED, find
 from tenure.sql.names.sequence_names import path_of
 from tenure.sql.session.session_state import TableReader
 from tenure.sql.tables.node_view import NodeView
+from tenure.sql.tables.pg_catalog import functions, operators
 from tenure.sql.tables.pg_catalog.classes import relation_id, shown_columns, shown_indexes
 from tenure.sql.tables.pg_catalog.default_privileges import default_items
 from tenure.sql.tables.pg_catalog.definition_text import Definitions, checks_of
@@ -89,7 +90,15 @@ class CatalogAnswers:
             return send(self._node, self._catalog.reader, SIGNALS[name], arguments[0])
         if name == SEQUENCE_DATA:
             return sequence_data(self._node, self._catalog, arguments[0])
+        if name in OF_FUNCTIONS:
+            return OF_FUNCTIONS[name](*arguments)
+        if name in REG_FINDERS:
+            return REG_FINDERS[name](arguments[0], self._type_oid)
         return ANSWERS[name](self._catalog, *arguments)
+
+    def _type_oid(self, name: str) -> int:
+        reader = self._catalog.reader
+        return find(reader.session, reader.block, "regtype", name).oid
 
 
 def _user_name(catalog: _Catalog, oid: int) -> str:
@@ -263,6 +272,17 @@ def _shared_description(catalog: _Catalog, oid: int, catalog_name: str) -> str |
     return each.comment or None
 
 
+OF_FUNCTIONS: Mapping[str, Callable[[int], Datum]] = {
+    "pg_get_function_arguments": functions.function_arguments,
+    "pg_get_function_identity_arguments": functions.function_identity,
+    "pg_get_function_result": functions.function_result,
+    "pg_get_functiondef": functions.function_definition,
+}
+REG_FINDERS: Mapping[str, Callable[[Datum, functions.TypeOid], Reg | None]] = {
+    "regproc": functions.procedure_named,
+    "regprocedure": functions.procedure_with_types,
+    "regoperator": operators.operator_with_types,
+}
 ANSWERS: Mapping[str, Callable[..., Datum]] = {
     INDEX_NAMED: _index_named,
     INDEX_NAME: _index_name,

@@ -70,6 +70,7 @@ interval 16 r T! d p 0 interval_in 1160 interval_out 1161 interval_recv 2478 int
 numeric -1 r N i m 0 numeric_in 1701 numeric_out 1702 numeric_recv 2460 numeric_send 2461
  numerictypmodin 2917 numerictypmodout 2918 / 3125 numeric_ops 1988 numeric_ops
 regprocedure 4 v N i p 0 regprocedurein 2212 regprocedureout 2213 regprocedurerecv 2446 regproceduresend 2447
+regoperator 4 v N i p 0 regoperatorin 2214 regoperatorout 2215 regoperatorrecv 2450 regoperatorsend 2451
 regclass 4 v N i p 0 regclassin 2218 regclassout 2219 regclassrecv 2452 regclasssend 2453
 regtype 4 v N i p 0 regtypein 2220 regtypeout 2221 regtyperecv 2454 regtypesend 2455
 void 4 v P i p 0 void_in 2298 void_out 2299 void_recv 3120 void_send 3121

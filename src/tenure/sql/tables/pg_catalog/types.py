@@ -25,6 +25,7 @@ from tenure.sql.tables.pg_catalog.built_in_types import (
     BuiltIn,
     built_in,
 )
+from tenure.sql.tables.pg_catalog.declared_rows import declared_rows
 from tenure.sql.tables.pg_catalog.object_rows import CatalogReader, ObjectRows, Row
 from tenure.sql.tables.pg_catalog.shapes import NO_PROCEDURE, shape
 from tenure.sql.tables.virtual import Rows, VirtualDefinition
@@ -101,6 +102,8 @@ def _built_in_types() -> dict[int, Row]:
         )
         if array:
             found[array] = _array_type(array, f"_{shown}", TypeRef(name, is_array=True), oid, **common)
+    for values, _ in declared_rows(TYPE):
+        found[values["oid"]] = TYPE.row(typnamespace=CATALOG_SCHEMA, typowner=ROOT_ID, **values)
     return found
 
 
