@@ -295,9 +295,10 @@ class _Compiler:
 
         def make(row: Row, context: Context) -> Datum:
             result = tuple(each(row, context) for each in elements)
-            if has_arrays and not any(result):
-                return ()
-            check_shape(result)
+            if has_arrays:
+                if not any(result):
+                    return ()
+                check_shape(result)
             return result
 
         return make, kind

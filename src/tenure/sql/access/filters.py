@@ -15,9 +15,11 @@ Walk: `sql.access.planner` calls `pushed` first.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tenure.expr.tree.expressions import ColumnRef, Node, columns
+from tenure.expr.function_table import function_with_id
+from tenure.expr.tree.expressions import Call, Cast, ColumnRef, Node, columns
 from tenure.expr.tree.rewrite import shifted
 from tenure.sql.access.disjunctions import factored, implied
+from tenure.sql.access.equalities import follows
 from tenure.sql.plans.plan import (
     Aggregate,
     Distinct,
@@ -48,7 +50,7 @@ def pushed(plan: Plan, conditions: Sequence[Node] = ()) -> Plan:
         case Scan() | Virtual():
             done: Plan = replace(plan, condition=conjoined([*conjuncts(plan.condition), *moving]))
         case Join():
-            done, left_over = _into_join(plan, moving)
+            done, left_over = _into_join(_without_padding(plan, moving), moving)
             staying += left_over
         case Aggregate() if not plan.keys or plan.sets is not None:
             # A grouping set without keys gives a row for no input, and sets leave keys NULL: no condition may
@@ -95,6 +97,7 @@ def _into_join(plan: Join, conditions: Sequence[Node]) -> tuple[Join, list[Node]
     own = _conditions(plan.condition)
     if plan.kind is JoinKind.INNER:
         own, conditions = [*own, *conditions], ()
+        own += follows(own)
     left = [each for each in conditions if _is_left(each, width) and plan.kind in _KEEPS_LEFT]
     right = [each for each in conditions if _is_right(each, width) and plan.kind is JoinKind.RIGHT]
     above = [each for each in conditions if each not in left and each not in right]
@@ -112,6 +115,27 @@ def _into_join(plan: Join, conditions: Sequence[Node]) -> tuple[Join, list[Node]
         condition=conjoined(staying),
     )
     return joined, above
+
+
+def _without_padding(plan: Join, conditions: Sequence[Node]) -> Join:
+    """A LEFT join whose rows without a match fail a condition is an INNER one."""
+    width = len(plan.left.outputs)
+    if plan.kind is JoinKind.LEFT and any(_rejects_nulls(each, width) for each in conditions):
+        return replace(plan, kind=JoinKind.INNER)
+    return plan
+
+
+def _rejects_nulls(tree: Node, width: int) -> bool:
+    """Whether it is NULL if all columns from `width` on are."""
+    match tree:
+        case ColumnRef():
+            return tree.column >= width
+        case Call():
+            is_strict = function_with_id(tree.function).is_strict
+            return is_strict and any(_rejects_nulls(each, width) for each in tree.arguments)
+        case Cast():
+            return _rejects_nulls(tree.operand, width)
+    return False
 
 
 def _implied(conditions: Sequence[Node], is_of_side: Callable[[Node], bool]) -> list[Node]:

@@ -15,12 +15,14 @@ Walk: `sql.access.joins` asks `best_access` for what could be lookups, `sql.acce
 `usable_indexes`.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from tenure.catalog.descriptors.definitions import Index, Table, readable
 from tenure.expr.function_table import function_with_id
 from tenure.expr.tree.expressions import (
+    Call,
     Cast,
     ColumnRef,
     Const,
@@ -86,6 +88,8 @@ def _comparisons(
     for each in conjuncts(scan.condition):
         if (among := _among(each, scan, arrays)) is not None:
             fixed.setdefault(among[0], among[1])
+        elif isinstance(scan, Virtual) and (named := _matched(each, scan)) is not None:
+            fixed.setdefault(*named)
         elif (found := _compared(each, scan)) is not None:
             column, sign, value = found
             if sign != "=":
@@ -108,6 +112,21 @@ def _compared(tree: Node, scan: Scan | Virtual) -> tuple[int, str, Node] | None:
         if column is not None and _is_fixed(each.right):
             return column, each.sign, each.right
     return None
+
+
+_WHOLE_NAME = re.compile(r"\^(?:\(([\w ]+)\)|([\w ]+))\$")
+"""A pattern that only one text matches."""
+
+
+def _matched(tree: Node, scan: Virtual) -> tuple[int, Node] | None:
+    """relname ~ '^(users)$', as psql asks: the column and the text."""
+    if not isinstance(tree, Call) or tree.function not in ("~(text,text)", "~(name,text)"):
+        return None
+    column, pattern = _column_of(tree.arguments[0], scan), tree.arguments[1]
+    if column is None or not isinstance(pattern, Const) or not isinstance(pattern.packed, str):
+        return None
+    found = _WHOLE_NAME.fullmatch(pattern.packed)
+    return None if found is None else (column, Const(pattern.type, found[1] or found[2]))
 
 
 def _column(found: Comparison, scan: Scan | Virtual) -> int | None:

@@ -9,7 +9,7 @@ want all. Neither pins anything: what is only shown may be changed by others mea
 Walk: the catalog's tables of tenure_internal and those of `sql.tables.pg_catalog` ask for `objects`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
 from typing import TypeAlias, TypeVar
 
 from tenure.catalog.accounts.privileges import CONNECT
@@ -30,6 +30,8 @@ class Objects:
     def __init__(self, by_id: "VisibleObjects", shows: Shows) -> None:
         self.by_id = by_id
         self.shows = shows
+        self._names: dict[int, str] = {}
+        """Of the databases and schemas that were asked for: a listing asks for the same ones for each row."""
 
     def of(self, kind: type[D]) -> list[D]:
         """Those of one kind that are shown to the user, in the order of their names."""
@@ -43,8 +45,11 @@ class Objects:
         return (database, "") if isinstance(each, Schema) else (database, self._name(each.schema))
 
     def _name(self, id: int) -> str:
-        found = self.by_id.get(id)
-        return "" if found is None else found.name
+        name = self._names.get(id)
+        if name is None:
+            found = self.by_id.get(id)
+            name = self._names[id] = "" if found is None else found.name
+        return name
 
     def database_of(self, each: Contained | Schema) -> str:
         return self._name(each.database)
@@ -86,6 +91,9 @@ class VisibleObjects(Mapping[int, AnyDescriptor]):
 
     def __len__(self) -> int:
         return len(self._listed())
+
+    def values(self) -> ValuesView[AnyDescriptor]:
+        return self._listed().values()
 
     def in_schema(self, schema: int) -> Iterator[AnyDescriptor]:
         """The objects of a schema, or the schemas of a database; others may come with them."""

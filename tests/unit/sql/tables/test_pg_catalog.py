@@ -213,3 +213,33 @@ def test_members_of_a_predefined_role_see_all_sessions(served: Served) -> None:
         served.tag("GRANT pg_read_all_stats TO plain")
         assert plain.execute(query).fetchall() != [(0,)]
     served.tag("REVOKE pg_read_all_stats FROM plain")
+
+
+@pytest.mark.parametrize(
+    ("query", "lookups"),
+    [
+        ("SELECT oid FROM pg_class WHERE relname OPERATOR(pg_catalog.~) '^(app)$'", ["relname"]),
+        (
+            "SELECT 1 FROM pg_class c, pg_index i WHERE c.oid = 'app'::regclass AND c.oid = i.indrelid",
+            ["oid", "indrelid"],
+        ),
+        (
+            "SELECT 1 FROM pg_class c, pg_inherits i WHERE c.oid = i.inhparent AND i.inhrelid = 5",
+            ["oid", "inhrelid"],
+        ),
+    ],
+)
+def test_what_psql_asks_about_one_table_makes_no_other_rows(
+    served: Served, query: str, lookups: list[str]
+) -> None:
+    plan = [row[0].strip() for row in served.rows(f"EXPLAIN {query}")]
+    found = [line.split()[1] for line in plan if line.startswith("Lookup: ")]
+    assert {each for each in found if each != "$1"} == {*lookups}
+    assert sum("Virtual Scan" in line for line in plan) == len(lookups)
+
+
+def test_a_left_join_whose_rows_without_a_match_are_refused_is_an_inner_one(served: Served) -> None:
+    join = "EXPLAIN SELECT 1 FROM pg_class c LEFT JOIN pg_namespace n ON n.oid = c.relnamespace WHERE "
+    assert any("Hash Join" in row[0] for row in served.rows(join + "n.nspname <> 'pg_catalog'"))
+    for condition in ("n.nspname IS NULL", "coalesce(n.nspname, 'x') = 'x'", "c.relname <> 'x'"):
+        assert any("Left Join" in row[0] for row in served.rows(join + condition))

@@ -60,6 +60,8 @@ class Definitions:
         is_type = isinstance(each, EnumType)
         if not is_type and each.name in shapes():
             return False
+        if each.schema in self.path()[:1]:
+            return True  # nothing comes before it
         found = [
             other.schema
             for other in self._named(each.name)

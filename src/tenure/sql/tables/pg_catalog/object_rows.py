@@ -12,6 +12,7 @@ Walk: the modules of `sql.tables.pg_catalog` make one per relation.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from tenure.catalog.accounts.privileges import LETTERS, WORDS, Entries
@@ -45,15 +46,12 @@ class CatalogReader:
         self.reader = reader
         self.database = reader.session.database
         self.objects: Objects = objects(reader)
-        self._rights: Rights | None = None
 
-    @property
+    @cached_property
     def rights(self) -> Rights:
-        if self._rights is None:
-            self._rights = self.reader.session.rights(self.reader.block)
-        return self._rights
+        return self.reader.session.rights(self.reader.block)
 
-    @property
+    @cached_property
     def roles(self) -> RoleGraph:
         return self.rights.graph
 

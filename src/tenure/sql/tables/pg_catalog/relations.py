@@ -3,8 +3,9 @@
 Walk: `sql.tables.all` lists `definitions` among the system tables; `sql.tables.virtual` finds them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from tenure.expr.types.datatype import Datum
 from tenure.sql.session.session_state import TableReader
 from tenure.sql.tables.node_view import NodeView
 from tenure.sql.tables.pg_catalog import (
@@ -51,8 +52,10 @@ def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
     names = {each.name for each in filled}
     for name, shape in shapes().items():
         if name not in names:
-            yield shape.defined(_nothing, is_restricted=name in RESTRICTED)
+            lookups = {column.name: _nothing for column in shape.columns}
+            yield shape.defined(_nothing, lookups, is_restricted=name in RESTRICTED)
 
 
-def _nothing(reader: TableReader) -> Rows:
+def _nothing(reader: TableReader, values: Sequence[Datum] = ()) -> Rows:
+    """Also by the values of any column: so a join begins with what is empty."""
     return ()
