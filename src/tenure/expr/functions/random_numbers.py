@@ -3,7 +3,7 @@
 Seeded, they are those of PostgreSQL: xoroshiro128**, whose state two steps of splitmix64 make from the seed.
 So tests and examples that begin with setseed() give the same rows here as there.
 
-Walk: `sql.session.generated_values` keeps one for each session; `expr.functions.id_functions` draws from it
+Walk: `sql.session.generated_values` keeps one for each session; `expr.functions.function` draws from it
 by the Context.
 """
 
