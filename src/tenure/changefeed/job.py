@@ -77,6 +77,7 @@ def start(
     services.protections.protect(
         *(txn, id, _needed_since(payload.start), Mode.AFTER, targets),
         expires_after=payload.options.protect_seconds,
+        role=owner,
     )
     return services.jobs.create(
         txn, kind=KIND, id=id, payload=pack(kept), owner=owner, description=description, needs=(SQL,)

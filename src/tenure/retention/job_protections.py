@@ -48,6 +48,7 @@ class JobProtections:
         *,
         expires_after: float | None = None,
         following: bytes | None = None,
+        role: str = "",
     ) -> bytes:
         """Protects for a job; raises as `ProtectionStore.protect` does.
 
@@ -58,15 +59,17 @@ class JobProtections:
         owner = JOB, job_meta(job)
         expires_at = None if expires_after is None else add_seconds(at, expires_after)
         id = self._protections.protect(
-            *(txn, at, mode, *owner, targets), expires_at=expires_at, following=following
+            *(txn, at, mode, *owner, targets), expires_at=expires_at, following=following, role=role
         )
         self._lists.put(txn, JobProtectionList(job, (*ids, id)))
         return id
 
-    def exchange(self, txn: Transaction, job: int, at: Timestamp, targets: Targets) -> bytes:
-        """Protects one time for a job, in place of all that it has protected before."""
+    def exchange(
+        self, txn: Transaction, job: int, at: Timestamp, targets: Targets, *, role: str = ""
+    ) -> bytes:
+        """Protects one time for a job of a role, in place of all that it has protected before."""
         self.release_all(txn, job)
-        return self.protect(txn, job, at, Mode.AT, targets)
+        return self.protect(txn, job, at, Mode.AT, targets, role=role)
 
     def move_forward(self, txn: Transaction, job: int, at: Timestamp) -> None:
         """A job needs all from a later time on, and nothing before: its other protections stay."""

@@ -74,7 +74,9 @@ class NamedSnapshots:
         if is_bounded:
             self._check_share(owner, 1 + owners.count(owner), len(owners))
         id = self._protections.protect(
-            txn, at, Mode.AT, OWNER, name.encode(), Targets((target,)), expires_at=expires_at
+            *(txn, at, Mode.AT, OWNER, name.encode(), Targets((target,))),
+            expires_at=expires_at,
+            role=owner if is_bounded else "",
         )
         self._records.put(txn, NamedSnapshot(name, at, target, owner, id, expires_at))
 

@@ -378,6 +378,24 @@ def test_a_rolled_back_savepoint_takes_the_protection_and_its_count_back(node: P
     assert (node.meta().version, node.meta().records) == (1, 1)
 
 
+def test_no_role_takes_all_protections(node: ProtectedStore) -> None:
+    at = node.create(TABLE)
+    node.settings = node.settings.with_value(PROTECTED_RECORDS_MAX, 16)
+
+    def taken(txn: Transaction, role: str) -> bool:
+        try:
+            node.protections.protect(txn, at, Mode.AT, *OWNER, Targets((TABLE,)), role=role)
+        except TooManyProtections:
+            return False
+        return True
+
+    def counted(role: str) -> int:
+        return sum(node.transact(lambda txn: taken(txn, role)) for _ in range(16))
+
+    assert [counted(role) for role in ("ann", "bob", "eve")] == [8, 4, 2]
+    assert counted("") == 2  # the system is not bound
+
+
 # ── moving ─────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -42,7 +42,7 @@ def start(
     kept = replace(payload, location=sealed(txn, lake.store.keyspace, id, payload.location))
     if payload.tables:
         targets = Targets(payload.tables)
-        lake.protections.protect(txn, id, payload.at, Mode.AT, targets, following=following)
+        lake.protections.protect(txn, id, payload.at, Mode.AT, targets, following=following, role=owner)
     return lake.jobs.create(
         txn,
         kind=KIND,

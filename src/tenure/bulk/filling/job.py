@@ -163,7 +163,8 @@ class _Fill:
 
     def _protect(self, txn: Transaction, at: Timestamp) -> None:
         """Keeps the rows as of B until they are read; what an earlier run has protected is not needed."""
-        self._lake.protections.exchange(txn, self._run.job.id, at, Targets((self._table.id,)))
+        job, targets = self._run.job, Targets((self._table.id,))
+        self._lake.protections.exchange(txn, job.id, at, targets, role=job.owner)
 
     def _claim(self, txn: Transaction) -> bool:
         merges, mine = self._lake.merges, self._run.job.id

@@ -128,13 +128,15 @@ class SecondPass:
         By spans: a table of the import may refer to one that is offline, too.
         """
         lake = self._lake
-        keyspace, job = lake.store.keyspace, self._common.run.job.id
+        keyspace, job = lake.store.keyspace, self._common.run.job
         references = [each for table in self._input.tables for each in table.references]
         if not references:
             return b""
         indexes = sorted({(each.target.id, each.target_index) for each in references})
         targets = Targets(spans=tuple(keyspace.index_span(*each) for each in indexes))
-        id = self._common.run.transact(lambda txn: lake.protections.exchange(txn, job, at, targets))
+        id = self._common.run.transact(
+            lambda txn: lake.protections.exchange(txn, job.id, at, targets, role=job.owner)
+        )
         return record_key(keyspace, id)
 
     def _reference_tasks(

@@ -80,7 +80,8 @@ def start(
     """Creates the job, and protects what it reads; `following` is the protection of a snapshot."""
     id = lake.jobs.fresh_id(txn)
     span = lake.store.keyspace.index_span(payload.table, former_primary)
-    lake.protections.protect(txn, id, payload.at, Mode.AT, Targets(spans=(span,)), following=following)
+    targets = Targets(spans=(span,))
+    lake.protections.protect(txn, id, payload.at, Mode.AT, targets, following=following, role=payload.user)
     return lake.jobs.create(
         txn,
         kind=KIND,

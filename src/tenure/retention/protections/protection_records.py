@@ -47,6 +47,8 @@ class Protection(Record, frozen=True):
     spans: tuple[tuple[bytes, bytes], ...] = ()
     expires_at: Timestamp | None = None
     """When its owner is ended for it; None: never. It moves with the time of a `protect_after`."""
+    role: str = ""
+    """The role that has asked for it, which leaves room for others; empty: the system."""
 
 
 def job_meta(job: int) -> bytes:

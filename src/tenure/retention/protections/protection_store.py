@@ -43,6 +43,7 @@ from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import Table
 from tenure.catalog.descriptors.protection_meta import ProtectionMeta, protection_meta
 from tenure.catalog.descriptors.zones import all_zones
+from tenure.catalog.leases.access_sources import StoredAccess
 from tenure.kv.keys import DESCRIPTORS, NAMES, SCHEMA_MAPS, Span, disjoint
 from tenure.kv.protected_reads import ProtectedRead
 from tenure.kv.records import replace
@@ -84,24 +85,29 @@ class ProtectionStore:
         *,
         expires_at: Timestamp | None = None,
         following: bytes | None = None,
+        role: str = "",
     ) -> bytes:
         """Makes a protection and returns its id: once this commits, nothing that it covers has been removed,
         or will be before its release.
 
         `following` is the id of a protection of exactly this time: what that one covers is there, however
-        old it is. Sets the transaction's deadline. Raises if history has been removed or may be (72000), if
-        there are too many protections (53400), or if the one to follow has been released; the transaction can
-        be used on.
+        old it is. `role` has asked for it: unless it is a superuser's, it gets no more of all protections
+        than it leaves to others.
+
+        Sets the transaction's deadline. Raises if history has been removed or may be (72000), if there are
+        too many protections (53400), or if the one to follow has been released; the transaction can be used
+        on.
         """
         spans = disjoint(targets.spans)
         assert all(map(self._keyspace.owns_span, spans)), "a span of another tenant"
         if not (targets.objects or spans):
             raise InvalidParameter("a protection needs a target")
         objects = tuple(sorted(set(targets.objects)))
-        protection = Protection(self._fresh_id(), at, mode, meta_type, meta, objects, spans, expires_at)
+        protection = Protection(self._fresh_id(), at, mode, meta_type, meta, objects, spans, expires_at, role)
         histories = read_histories(txn, self._store, self._catalog, protection, self._tables_in(spans))
         meta_record = self._counted(self._current_meta(txn), protection, 1)
         self._check_limits(meta_record)
+        self._check_share(txn, role, meta_record)
         former = None if following is None else self.read(txn, following)
         deadline_at = self._check_promise(txn, protection, histories, former)
         txn.deadline_at = deadline_at if txn.deadline_at is None else min(txn.deadline_at, deadline_at)
@@ -174,6 +180,20 @@ class ProtectionStore:
                     f"there would be {count} {noun}, and {settings[setting]} are allowed",
                     hint=f'SHOW PROTECTED TIMESTAMPS lists their owners; "{setting.name}" is the limit.',
                 )
+
+    def _check_share(self, txn: Transaction, role: str, counters: ProtectionMeta) -> None:
+        """Refuses a role that would leave less to others than it has itself."""
+        left = self._settings()[PROTECTED_RECORDS_MAX] - counters.records + 1
+        if not role or 2 * counters.records <= self._settings()[PROTECTED_RECORDS_MAX]:
+            return  # nobody can have too many yet
+        of_role = 1 + sum(each.role == role for each in self._records.scan(txn))
+        if of_role <= left or StoredAccess(self._catalog, txn).roles.is_superuser(role):
+            return
+        raise TooManyProtections(
+            f'role "{role}" has {of_role - 1} protections, and {left} are left for all',
+            hint="SHOW PROTECTED TIMESTAMPS lists their owners: jobs and snapshots. A role leaves as many to "
+            f'others as it has itself; "{PROTECTED_RECORDS_MAX.name}" can be raised.',
+        )
 
     def _check_promise(
         self, txn: Transaction, protection: Protection, histories: TableHistories, former: Protection | None
