@@ -14,6 +14,8 @@ A sink cannot be fenced. So the claim is confirmed before each commit of the sin
 starts only while it is sure to end under this claim (`changefeed.sinks.send_window`), and what a run without
 a claim could write is told apart by its run number.
 
+A feed may go on for years: the rights of its creator are asked for before each commit of the sink, too.
+
 Walk: `sql.statements.jobs.changefeeds` -> `start`; `composition.job_layer` -> `changefeed_kind`;
 `cluster.jobs.runner` -> `FeedRun.run` -> `Feed.step`, `Sink.commit`, `Run.checkpoint`.
 """
@@ -103,10 +105,11 @@ def changefeed_kind(services: FeedServices) -> JobKind:
 
 
 def _check_creator(services: FeedServices, run: Run, payload: FeedPayload, destination: Destination) -> None:
-    """A run begins only if the role that created the feed may still have it."""
+    """A run begins, and goes on, only if the role that created the feed may still have it."""
     store, catalog = services.sources.store, services.sources.catalog
     now = store.snapshot()
-    rights = Rights(StoredAccess(catalog, now), run.job.owner)
+    job = services.jobs.get(now, run.job.id) or run.job  # its role may have been renamed since the run began
+    rights = Rights(StoredAccess(catalog, now), job.owner)
     require_files(rights, destination.role, destination.action)
     for table in payload.tables:
         found = catalog.get(now, table.id)
@@ -144,6 +147,7 @@ class FeedRun:
         self._run = run
         self._env = services.sources.store.env
         self._payload = payload
+        self._destination = destination
         saved = unpack(run.progress.data, FeedPosition) if run.progress.data else payload.start
         self._sink: Sink = destination.open(_sink_run(services, run, payload))
         self._saved = self._sink.resume(saved)
@@ -189,6 +193,7 @@ class FeedRun:
         has_news = position.rows > self._saved.rows or self._tells(position)
         if has_news:
             self._run.transact(lambda txn: None)  # the claim is still there
+            _check_creator(self._services, self._run, self._payload, self._destination)
             position = self._sink.commit(position)
             self._feed.committed(position)
         self._saved = position

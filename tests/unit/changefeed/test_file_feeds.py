@@ -243,6 +243,25 @@ def test_the_expiry_of_history_is_not_too_short(feeding: Feeding, directory: Pat
     )
 
 
+def test_a_feed_whose_creator_loses_the_right_ends(feeding: Feeding, directory: Path) -> None:
+    reader = f"loser_{feeding.schema}"
+    feeding.done("CREATE TABLE t (a int PRIMARY KEY, b int)")
+    feeding.done(f"CREATE ROLE {reader}")
+    feeding.done(f"GRANT pg_write_server_files TO {reader}")
+    feeding.done(f"GRANT USAGE ON SCHEMA {feeding.schema} TO {reader}")
+    feeding.done(f"GRANT CHANGEFEED ON t TO {reader}")
+    feeding.done(f"SET ROLE {reader}")
+    feed = FileFeed(feeding, directory)
+    feeding.done("RESET ROLE")
+    feeding.done(f"ALTER ROLE {reader} RENAME TO {reader}_2")
+    feed.wait_for(feeding.node.store.snapshot().at)
+    feeding.done(f"REVOKE CHANGEFEED ON t FROM {reader}_2")
+    feeding.done("INSERT INTO t VALUES (1, 1)")
+    ((*_, error, _),) = feeding.rows(f"SHOW JOB WHEN COMPLETE {feed.job}")
+    assert str(error) == "42501 permission denied for table t"
+    assert [lines for _, lines in feed.batches() if lines] == []
+
+
 def test_a_feed_whose_creator_lost_the_right_fails_when_it_is_resumed(
     feeding: Feeding, directory: Path
 ) -> None:
