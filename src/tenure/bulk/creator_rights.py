@@ -20,7 +20,7 @@ from tenure.cluster.jobs.runs import Run
 def rights_of_creator(lake: Lake, run: Run) -> Rights:
     rights = Rights(StoredAccess(lake.catalog, lake.store.snapshot()), run.job.owner)
     if not rights.exists:
-        raise InsufficientPrivilege(f'role "{run.job.owner}", which created job {run.job.id}, does not exist')
+        raise InsufficientPrivilege(f"the role that created job {run.job.id} does not exist")
     return rights
 
 

@@ -131,6 +131,27 @@ def test_a_right_lost_between_pause_and_resume_fails_the_job(
 DETACHED = EXPORTS.replace(" FROM", " WITH detached FROM")
 
 
+def test_another_role_of_the_name_does_not_have_the_job(importing: Importing, user: Talk) -> None:
+    t, name = importing, f"u_{importing.name}"
+    with held(t.node) as gate:
+        ((id,),) = tried(t, user, IMPORTS + " WITH detached").rows
+        gate.wait()
+        t.done(f"PAUSE JOB {id} AND WAIT")
+    for each in (f"DROP OWNED BY {name}", f"DROP ROLE {name}", f"CREATE USER {name}"):
+        t.done(each)
+    t.done(f"GRANT SELECT, INSERT, IMPORT ON t TO {name}")
+    t.done(f"GRANT pg_read_server_files TO {name}")
+    other = Talk(t.node, user=name)
+    assert other.say("SHOW JOBS").rows == ()
+    assert other.say(f"RESUME JOB {id}").sqlstate == "42501"
+    other.close()
+    t.done(f"RESUME JOB {id}")
+    t.done(f"SHOW JOBS WHEN COMPLETE {id}")
+    ((status,),) = t.done(f"SELECT status FROM tenure_internal.jobs WHERE job_id = {id}").rows
+    assert status == "failed"
+    assert t.rows() == [("1", "old")]
+
+
 def test_imports_draw_from_sequences_by_the_creators_rights(importing: Importing, user: Talk) -> None:
     t, name = importing, f"u_{importing.name}"
     t.done("CREATE TABLE counted (id serial, a text)")

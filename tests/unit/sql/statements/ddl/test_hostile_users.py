@@ -337,3 +337,15 @@ def test_a_session_without_a_role_has_no_column_of_everybody(node: Node) -> None
     assert refused(guest, "SELECT a FROM public.open_t") == "42501"
     guest.close()
     root.close()
+
+
+def test_another_role_of_the_name_does_not_have_the_snapshots(node: Node) -> None:
+    root = Talk(node)
+    do(root, "CREATE USER keeper", "CREATE TABLE kept_t (a int)", "ALTER TABLE kept_t OWNER TO root")
+    do(root, "GRANT root TO keeper", "SET ROLE keeper", "CREATE SNAPSHOT kept FOR TABLE kept_t", "RESET ROLE")
+    do(root, "DROP USER keeper", "CREATE USER keeper")
+    guest = Talk(node, user="keeper")
+    assert refused(guest, "DROP SNAPSHOT kept") == "42501"
+    guest.close()
+    do(root, "DROP SNAPSHOT kept")
+    root.close()

@@ -25,12 +25,16 @@ from tenure.base.errors import (
 )
 from tenure.catalog.accounts import role_definitions
 from tenure.catalog.accounts.passwords import SALT_BYTES, stored_password
+from tenure.catalog.descriptors.definitions import ROOT
 from tenure.catalog.descriptors.role_records import Membership, key_of
 from tenure.kv.records import replace
 from tenure.sql.statements.ddl.definition import Definer
 from tenure.sql.statements.ddl.privileges.owned import remove_orphans, revoke_on_objects
 from tenure.sql.statements.ddl.privileges.role_objects import mentions_of
 from tenure.sql.text.parse import Tree, child, items, option
+
+NOBODY = ""
+"""The owner of the jobs of a role that was dropped: no role has this name, so the jobs fail."""
 
 REFUSED = {"sysid": "SYSID", "validUntil": "VALID UNTIL"}
 ATTRIBUTES = {
@@ -124,6 +128,9 @@ def _drop(definer: Definer, name: str) -> None:
     revoke_on_objects(definer, name)
     definer.set_record(("role", name), None)
     definer.node.users.set_password(definer.use.txn, name, "")
+    # Another role of the name gets neither what it has started nor what it keeps.
+    definer.node.jobs.rename_owner(definer.use.txn, name, NOBODY)
+    definer.node.snapshots.rename_owner(definer.use.txn, name, ROOT)
 
 
 # ── memberships ────────────────────────────────────────────────────────────────────────────────
