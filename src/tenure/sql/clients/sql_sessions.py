@@ -64,6 +64,7 @@ class SqlSessions:
             options=kept,
             endpoints=endpoints,
         )
+        state.access.log_in(user)
         state.access.of(user).require(found, CONNECT)
         state.is_superuser = state.access.of(user).is_superuser
         state.variables.fix("is_superuser", "on" if state.is_superuser else "off")

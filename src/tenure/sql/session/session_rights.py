@@ -25,6 +25,10 @@ GONE = ""
 """In place of the name of a role that was dropped: nobody's, so that it has no rights."""
 
 
+LOGIN = "\0"
+"""In place of the name of the role that logged in: by now SET ROLE may lead to another role of that name."""
+
+
 class ActingSession(Protocol):
     @property
     def services(self) -> Services: ...
@@ -55,6 +59,17 @@ class SessionRights:
         self._names: dict[str, str] = {}
         self._names_by: Any = None
         """The names of those by one lease."""
+
+    def log_in(self, name: str) -> None:
+        """Fixes whose session it is, before its first statement: not that of a later role of the name."""
+        newest = self._services.leases.newest
+        role = None if newest is None else newest.roles.role(name)
+        if role is not None:
+            self._ids[LOGIN] = role.id
+
+    def login_now(self, name: str) -> str:
+        """The present name of the role that logged in under a name."""
+        return self.name_now(LOGIN if LOGIN in self._ids else name)
 
     def name_now(self, name: str) -> str:
         """The present name of a role that the session acts as: it may have been renamed. GONE if it was

@@ -201,13 +201,13 @@ class SessionState:
     @property
     def session_user(self) -> str:
         """The user that logged in."""
-        return self.access.name_now(self._login)
+        return self.access.login_now(self._login)
 
     @property
     def user(self) -> str:
         """The current user: whose rights count, and who owns what is created."""
         role = self.variables.effects.role
-        return self.access.name_now(self._login if role == NO_ROLE else role)
+        return self.session_user if role == NO_ROLE else self.access.name_now(role)
 
     @property
     def path(self) -> Path:

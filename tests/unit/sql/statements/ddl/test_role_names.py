@@ -62,6 +62,24 @@ def test_a_session_of_a_dropped_role_is_not_that_of_its_namesake(root: Talk, nod
     user.close()
 
 
+def test_a_session_that_never_spoke_is_not_that_of_its_namesake(root: Talk, nodes: Node) -> None:
+    user = Talk(nodes, user="ann")
+    do(root, "DROP ROLE ann", "CREATE USER ann SUPERUSER")
+    assert refused(user, "SELECT * FROM public.t") == "42501"
+    assert refused(user, "CREATE ROLE mine") == "42501"
+    user.close()
+
+
+def test_reset_role_leads_back_to_the_role_that_logged_in(root: Talk, nodes: Node) -> None:
+    user = Talk(nodes, user="ann")
+    do(root, "ALTER ROLE ann RENAME TO eve", "CREATE ROLE ann", "GRANT ann TO eve")
+    do(user, "SET ROLE ann")
+    assert value(user, "SELECT current_user || session_user") == "anneve"
+    do(user, "RESET ROLE")
+    assert value(user, "SELECT current_user || session_user") == "eveeve"
+    user.close()
+
+
 def test_a_renamed_user_logs_in_with_the_same_password(root: Talk, nodes: Node) -> None:
     do(root, "ALTER ROLE ann PASSWORD 'secret'", "ALTER ROLE ann RENAME TO eve")
     snapshot = nodes.store.snapshot()
