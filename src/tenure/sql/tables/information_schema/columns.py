@@ -36,6 +36,8 @@ def _columns(reader: TableReader, names: Sequence[Datum] | None = None) -> Rows:
     for table in catalog.of(Table, names):
         numbers, schema = attribute_numbers(table), catalog.schema_name(table)
         for column in shown_columns(table):
+            if not catalog.shows_column(table, column.id):
+                continue
             yield _column(
                 catalog,
                 (schema, table.name, column.name, numbers[column.id]),
@@ -45,6 +47,8 @@ def _columns(reader: TableReader, names: Sequence[Datum] | None = None) -> Rows:
     for view in catalog.of(View, names):
         schema = catalog.schema_name(view)
         for place, part in enumerate(view.columns, 1):
+            if not catalog.shows_column(view, place):
+                continue
             yield _column(catalog, (schema, view.name, part.name, place), part.type)
     for each in system_relations():
         if names is None or each.name in names:

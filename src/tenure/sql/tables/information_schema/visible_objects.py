@@ -6,6 +6,8 @@ Walk: the modules of `sql.tables.information_schema` make one per reading.
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from tenure.catalog.accounts.column_privileges import column_names
+from tenure.catalog.accounts.privileges import OF_KIND
 from tenure.catalog.descriptors.definitions import AnyDescriptor, Schema, Table, View
 from tenure.catalog.descriptors.definitions import Sequence as Sequence_
 from tenure.expr.types.datatype import Datum
@@ -37,8 +39,10 @@ class VisibleCatalog(CatalogReader):
         rights = self.rights
         if rights.owns(each) or rights.held(each):
             return True
-        columns = each.columns if isinstance(each, Table) else ()
-        return any(rights.held_on_column(each, column.id) for column in columns)
+        return any(rights.held_on_column(each, column) for column in column_names(each))
+
+    def shows_column(self, each: Table | View, column: int) -> bool:
+        return self.rights.owns(each) or self.rights.has_on_column(each, OF_KIND["column"], column)
 
     def schema_name(self, each: Table | View | Sequence_) -> str:
         return self.objects.schema_of(each)

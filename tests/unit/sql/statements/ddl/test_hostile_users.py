@@ -349,3 +349,22 @@ def test_another_role_of_the_name_does_not_have_the_snapshots(node: Node) -> Non
     guest.close()
     do(root, "DROP SNAPSHOT kept")
     root.close()
+
+
+def test_columns_without_a_right_are_not_in_the_information_schema(node: Node, oracle: Oracle) -> None:
+    by_owner = """
+CREATE TABLE app.t (a int, b int, c int)
+CREATE VIEW app.v AS SELECT a, b FROM app.t
+CREATE TABLE app.deleted (a int)
+GRANT UPDATE (a), SELECT (c) ON app.t TO role_guest
+GRANT SELECT (b) ON app.v TO role_guest
+GRANT DELETE ON app.deleted TO role_guest
+"""
+    shown = "FROM information_schema.{} WHERE table_schema = 'app' ORDER BY 1, 2"
+    by_guest = "\n".join(
+        (
+            f"SELECT table_name, column_name {shown.format('columns')}",
+            f"SELECT table_name, table_type {shown.format('tables')}",
+        )
+    )
+    compare_as_guest(node, oracle, by_owner, by_guest)
