@@ -183,7 +183,7 @@ def reverts(index: SchemaIndex) -> Iterator[Violation]:
 
 
 def _bare(table: Table) -> Table:
-    table = replace(table, version=1, modified_at=0, logical=0, row=0, job=0)
+    table = replace(table, version=1, modified_at=0, logical=0, row=0, job=0, is_locked=False, watchers=())
     return replace(table, next_column=0, next_index=0, next_constraint=0)
 
 

@@ -19,7 +19,7 @@ from tenure.base.settings import (
 )
 from tenure.cluster.jobs import attempts, execution, job_holders
 from tenure.cluster.sessions import deaths
-from tenure.schema_change import changer
+from tenure.schema_change import changer, stage_locks
 from tenure.table import backfill
 from tenure.version_one import descriptor_leases
 from tests.simulation import schema_predicates
@@ -210,6 +210,7 @@ def sizes(knobs: Knobs) -> Iterator[None]:
         (attempts, "RETRY_SECONDS_MAX", 1.0),
         (execution, "_log", _RunnerLog()),
         (changer, "ALONE_ROWS_MAX", knobs.alone_rows),
+        (stage_locks, "LONG_ROWS", knobs.alone_rows),
         (backfill, "BATCH_ROWS", knobs.fill_rows),
         (backfill, "BATCH_ROWS_MIN", 1),
         (backfill, "BATCH_ROWS_MAX", max(knobs.fill_rows, 1)),

@@ -59,6 +59,7 @@ from tenure.schema_change.in_transaction import InTransaction, JobReservations, 
 from tenure.schema_change.job import KIND, ChangePayload
 from tenure.schema_change.opening import Opening
 from tenure.schema_change.outcomes import ChangeOutcomes
+from tenure.schema_change.stage_locks import StageLocks, has_at_most
 from tenure.schema_change.stages import Work, WorkKind, can_be_undone, can_fail, with_job
 from tenure.schema_change.temporary_changes import settle_temporary
 from tenure.schema_change.walk import Reading, Walk, unprotected
@@ -109,6 +110,7 @@ class SchemaChanger:
         self._in_transaction = InTransaction(
             catalog, publisher, worker, jobs, session, self.walk, reservations
         )
+        self._stage_locks = StageLocks(store, catalog, jobs)
         self._outcomes = ChangeOutcomes(store, catalog, leases, publisher, jobs)
         self._opening = Opening(store, catalog, publisher, jobs, session, reservations)
 
@@ -116,8 +118,17 @@ class SchemaChanger:
         """The id of a new descriptor; never reused."""
         return self._ids.next()
 
-    def walk(self, ids: Sequence[int], *, worker: Worker | None = None, **how: object) -> Walk:
+    def walk(
+        self,
+        ids: Sequence[int],
+        *,
+        worker: Worker | None = None,
+        locks_long_stages: bool = False,
+        **how: object,
+    ) -> Walk:
         walked = self._store, self._catalog, self._publisher, worker or self._worker, ids
+        if locks_long_stages:
+            how["worth_locking"] = self._stage_locks.worth_locking
         return Walk(*walked, reading=self._reading, **how)  # type: ignore[arg-type]
 
     def commit(
@@ -260,15 +271,7 @@ class SchemaChanger:
             return self._published(use, final, session, commit_at)
 
     def _is_small(self, table: Table) -> bool:
-        if is_finished(table):
-            return True
-        store, span = self._store, self._store.keyspace.index_span(table.id, table.primary)
-        base = store.bases.of(store.keyspace.head(table.id, table.primary))
-        if base is None:
-            return sum(1 for _ in store.snapshot().scan(span, limit=ALONE_ROWS_MAX + 1)) <= ALONE_ROWS_MAX
-        # No file is read for this: a damaged one must not keep the table from being dropped.
-        newer = store.engine.spread(span.lo, span.hi, base.flushed_at, ALONE_ROWS_MAX)
-        return base.rows_within(span) + newer.keys <= ALONE_ROWS_MAX
+        return is_finished(table) or has_at_most(self._store, table, ALONE_ROWS_MAX)
 
     def _complete(self, use: CatalogUse, descriptor: AnyDescriptor) -> None:
         """Does all the work between the stages in the transaction itself."""

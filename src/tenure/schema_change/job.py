@@ -78,6 +78,7 @@ def schema_change_kind(make_walk: MakeWalk, index_fill: IndexFill | None = None)
             transact=run.transact,
             waiter=waiter,
             progress=RunProgress(run),
+            locks_long_stages=not is_back,
             fill=None if index_fill is None else RunFill(index_fill, run, is_back=is_back),
         )
 

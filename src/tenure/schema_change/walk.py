@@ -18,7 +18,13 @@ from tenure.base.errors import SnapshotTooOld
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.changes.publisher import Publisher
 from tenure.catalog.descriptors.catalog_records import Catalog
-from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorState, Table, is_dropped
+from tenure.catalog.descriptors.definitions import (
+    AnyDescriptor,
+    DescriptorState,
+    Table,
+    is_dropped,
+    replace,
+)
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors.elements import advance, is_finished, is_prepared, reverse
 from tenure.catalog.leases.lease_waits import LeaseWaiter
@@ -112,10 +118,12 @@ class Walk:
         fill: Fill | None = None,
         view: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
         reading: Reading = unprotected,
+        worth_locking: Callable[[Sequence[Table]], list[Table]] = lambda tables: [],
         timeout: float | None = None,
     ) -> None:
         """`view` makes the source of a proof from the committed rows: see `schema_change.in_transaction`.
-        `reading` protects what is read for long.
+        `reading` protects what is read for long. `worth_locking` are the tables that are locked while work
+        on them is done.
         """
         self._store = store
         self._catalog = catalog
@@ -129,6 +137,9 @@ class Walk:
         self._fill = fill
         self._view = view
         self._reading = reading
+        self._worth_locking = worth_locking
+        self._has_locked = False
+        """Whether this walk has locked a table: what was read of it before is not its newest version."""
         self._timeout = timeout
         self._filled_since: dict[tuple[int, int], Timestamp] = {}
         """The indexes that this walk has filled from the first row to the last, with B of each."""
@@ -190,7 +201,11 @@ class Walk:
         due = [(table, work) for table in tables for work in work_before(table)]
         if not due:
             return
-        self._settle(descriptors)
+        settled = self._settle(descriptors)
+        if long := self._worth_locking([table for table in tables if work_before(table)]):
+            versions = [replace(table, is_locked=True) for table in long]
+            self._transact(lambda txn: self._publisher.publish(txn, versions, settled))
+            self._has_locked = True
         for table, work in due:
             self._do(table, work)
 
@@ -257,6 +272,8 @@ class Walk:
         *,
         also: Callable[[Transaction], None] = lambda txn: None,
     ) -> None:
+        if self._has_locked or any(isinstance(each, Table) and each.is_locked for each in pending):
+            pending = self._unlocked({each.id for each in pending})
         descriptors = [with_job(step(descriptor), self._job) for descriptor in pending]
         settled = self._settle(descriptors)
 
@@ -265,6 +282,17 @@ class Walk:
             also(txn)
 
         self._transact(publish)
+
+    def _unlocked(self, ids: set[int]) -> list[AnyDescriptor]:
+        """Unlocks what this job has locked during its work; returns all of these as they are now."""
+        found = [each for each in self.descriptors() if each.id in ids]
+        locked = [each for each in found if isinstance(each, Table) and each.is_locked and self._is_own(each)]
+        if not locked:
+            return found
+        versions = [replace(table, is_locked=False) for table in locked]
+        settled = self._settle(versions)
+        self._transact(lambda txn: self._publisher.publish(txn, versions, settled))
+        return [each for each in self.descriptors() if each.id in ids]
 
     def _settle(self, descriptors: Sequence[AnyDescriptor]) -> dict[int, int]:
         # All of the change, not only what steps now: a foreign key relies on its target's writers too.
@@ -277,7 +305,10 @@ class Walk:
 
     def own(self) -> list[AnyDescriptor]:
         """The descriptors of this change: tables and types only where its job is named."""
-        return [each for each in self.descriptors() if getattr(each, "job", self._job) == self._job]
+        return [each for each in self.descriptors() if self._is_own(each)]
+
+    def _is_own(self, descriptor: AnyDescriptor) -> bool:
+        return getattr(descriptor, "job", self._job) == self._job
 
     def descriptors(self) -> list[AnyDescriptor]:
         snapshot = self._store.snapshot()

@@ -1,6 +1,7 @@
 """Changes of locked tables: unlocked by a version of its own, changed, and locked again; nobody notices."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 
@@ -10,6 +11,8 @@ from tenure.catalog.descriptors.definitions import Column, TypeRef, replace
 from tenure.catalog.descriptors.equal_versions import logical_of, row_of
 from tenure.catalog.leases.catalog_use import CatalogUse
 from tenure.catalog.leases.lease_waits import LeaseWaiter
+from tenure.schema_change import stage_locks
+from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
 from tests.unit.schema_change.clusters import Cluster, Crashed, SchemaNode
 from tests.unit.schema_change.committing import assert_whole, commits_of
 from tests.unit.schema_change.declared import (
@@ -24,6 +27,7 @@ from tests.unit.schema_change.declared import (
     rename,
 )
 from tests.unit.schema_change.locking import broken_locks, end, lock, versions, watch
+from tests.unit.schema_change.stepping import SteppedEnv
 from tests.unit.table.trees import constant
 
 
@@ -299,9 +303,11 @@ def is_locked_by(node: SchemaNode, id: int) -> bool:
 @pytest.mark.invariant("I33")
 @pytest.mark.parametrize("name", ["rename", "add index", "rows and index"])
 def test_after_a_crash_at_any_commit_no_mark_is_left_and_the_lock_comes_back(name: str) -> None:
-    from tenure.storage.sqlite.sqlite_engine import MEMORY, SqliteEngine
-    from tests.unit.schema_change.stepping import SteppedEnv
+    crash_everywhere(name)
 
+
+def crash_everywhere(name: str) -> None:
+    """A change by a node that dies at its first commit, at its second, and so on."""
     for number in range(1, 30):
         env = SteppedEnv()
         cluster = Cluster(SqliteEngine(MEMORY, env), env)
@@ -324,3 +330,38 @@ def test_after_a_crash_at_any_commit_no_mark_is_left_and_the_lock_comes_back(nam
         if is_over:
             return
     raise AssertionError("it never came to its end")
+
+
+# ── long stages ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def long_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every stage counts as long."""
+    monkeypatch.setattr(stage_locks, "LONG_ROWS", 1)
+
+
+@pytest.mark.invariant("I33")
+@pytest.mark.parametrize("is_unique", [False, True])
+def test_while_many_rows_are_filled_or_proved_the_table_is_locked(
+    cluster: Cluster, node: SchemaNode, other: SchemaNode, id: int, long_stages: None, is_unique: bool
+) -> None:
+    job = watch(node, id)
+    other.put_rows(id, (3, 1, 3))
+    with pytest.raises(TenureError, match="unique") if is_unique else nullcontext():
+        node.run(lambda use: add_index(use, id, A, unique=is_unique))
+    cluster.settle()
+    listed = versions(node, id)
+    assert any(each.is_locked and each.job and each.indexes[1:] for each in listed)
+    assert broken_locks(listed) == []
+    assert node.open_jobs() == [job]
+    assert_whole(node, id)
+    lock(node)
+    assert node.table(id).is_locked
+
+
+@pytest.mark.invariant("I33")
+def test_a_job_that_another_node_takes_over_in_a_long_stage_unlocks_before_it_goes_on(
+    long_stages: None,
+) -> None:
+    crash_everywhere("add index")
