@@ -52,7 +52,10 @@ class LeasedSchema(PolledSchema):
         super().__init__(store, catalog, table, since_at)
         self._node = node
         self._proved: CatalogView | None = None
-        """The catalog of a lease that has this table as the feed has it."""
+        """The catalog of a lease that has this table locked, and as the feed has it."""
+        self._locked_at: Timestamp = 0
+        """When the table was locked, by that catalog."""
+        self._ids = (table,)
 
     def peek(self, until_at: Timestamp) -> Sequence[TableEvent]:
         self.is_fast = not self._events and self._is_proved(until_at)
@@ -70,19 +73,20 @@ class LeasedSchema(PolledSchema):
     def _is_proved(self, at: Timestamp) -> bool:
         """Whether the version at hand reads rows as every version does that is in force up to a time."""
         lease = self._node.leases.peek()
-        if lease is None:
+        if lease is None or (lease.version is not self._proved and not self._compare(lease.version)):
             return False
-        table = lease.version.descriptor(self._table)
+        return self._locked_at <= at and self._node.leases.was_good(lease, self._ids, at)
+
+    def _compare(self, leased: CatalogView) -> bool:
+        """Whether a catalog has the table locked, and as it is at hand; if not locked, asks for a lock."""
+        table = leased.descriptor(self._table)
         if not isinstance(table, Table):
             return False
         if not table.is_locked:
             self._node.locks.want(self._table, self._node.watcher)
             return False
-        if table.modified_at > at:
+        version = version_of(self._table, leased.descriptor)
+        if version is None or rows_of(version) != rows_of(self._current):
             return False
-        if lease.version is not self._proved:
-            leased = version_of(self._table, lease.version.descriptor)
-            if leased is None or rows_of(leased) != rows_of(self._current):
-                return False
-            self._proved = lease.version
-        return self._node.leases.was_good(lease, (self._table,), at)
+        self._proved, self._locked_at = leased, table.modified_at
+        return True
