@@ -1,0 +1,1 @@
+"""What clients and tools ask of the catalog, and migrations: beside PostgreSQL."""
