@@ -196,8 +196,13 @@ class LockNode(Node):
         if cluster.holding:
             self.env.spawn("holds", partial(self._loop, rows.tables.follow))
         for number in range(cluster.knobs.clients):
-            client = LockClient(self, f"{self.machine.name}.c{number}", number, store, waits, rows)
+            client = self.make_client(f"{self.machine.name}.c{number}", number, store, waits, rows)
             self.clients.append((client, self.env.spawn(f"c{number}", client.run)))  # type: ignore[arg-type]
+
+    def make_client(
+        self, name: str, number: int, store: Store, waits: LockWaits, rows: RowLocks
+    ) -> "LockClient":
+        return LockClient(self, name, number, store, waits, rows)
 
     def _loop(self, step: Callable[[], float | None]) -> None:
         while True:

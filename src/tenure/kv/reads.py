@@ -15,9 +15,9 @@ Walk: `kv.commit_proof` keeps one; its transaction and `kv.view` record every re
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tenure.base.timestamp import Timestamp
 from tenure.kv.keys import Keyspace, Span, disjoint
@@ -32,6 +32,9 @@ class Reads(NamedTuple):
 
     points: int
     spans: int
+    groups: int = 0
+    constraints: int = 0
+    """How many proofs of earlier statements there were: see `kv.statement_proofs`."""
 
 
 NOTHING_READ = Reads(0, 0)
@@ -48,6 +51,11 @@ class Proof(NamedTuple):
 
 
 NOTHING_TO_PROVE = Proof((), (), ())
+
+
+class HasReads(Protocol):
+    @property
+    def reads(self) -> "RefreshSpans": ...
 
 
 class RefreshSpans:
@@ -104,6 +112,23 @@ class RefreshSpans:
                 del self.points[key]
         kept = [each for each in self.spans[since.spans :] if within is not None and not _is_in(each, within)]
         self.spans[since.spans :] = kept
+
+    def take(self, since: Reads) -> "RefreshSpans":
+        """Removes the reads by keys and spans since a mark, and returns them."""
+        taken = RefreshSpans(self._keyspace)
+        taken.points = dict.fromkeys(self._points_since(since))
+        taken.spans = self.spans[since.spans :]
+        self.forget(since)
+        return taken
+
+    def joined(self, others: "Iterable[HasReads]") -> "RefreshSpans":
+        """These reads and others, for one proof of all."""
+        together = RefreshSpans(self._keyspace)
+        together.points, together.spans = dict(self.points), list(self.spans)
+        for other in others:
+            together.points |= other.reads.points
+            together.spans += other.reads.spans
+        return together
 
     def relax(self, since: Reads, at: Timestamp, without: bytes | None = None) -> None:
         """Of the keys read one by one since then, only their presence counts; `without` is a key that had no

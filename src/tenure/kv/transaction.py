@@ -29,6 +29,10 @@ proves it. A **view** keeps the transaction's state of one moment readable while
 Going back to a **savepoint** undoes buffered writes. Reads since then still count: a reader may have decided
 by them before it undid its writes.
 
+A **READ COMMITTED** transaction (`CommitProof.keep_times`) takes a new time per statement (`renew`). What it
+finds (`start_finding`) does not count; what it reads for its writes (`start_writing`) is proved from its own
+time on. The commit looks again at constraints that others have touched, and is sent again.
+
 What it reads is proved by its `proof` (`kv.commit_proof`); what it writes is in its `buffer` (`kv.buffer`).
 
 Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit` -> `CommitProof.as_commit` -> `kv.commits`; or
@@ -42,11 +46,13 @@ from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv.absences import MakeError
 from tenure.kv.buffer import Buffer, BufferMark
+from tenure.kv.commit_bounds import CommitBounds
 from tenure.kv.commit_proof import CommitProof
 from tenure.kv.commits import Committer
 from tenure.kv.keys import Span
 from tenure.kv.layers import Layers
 from tenure.kv.protected_reads import ProtectedRead
+from tenure.kv.reads import RefreshSpans
 from tenure.kv.scope import ReadAhead, Scope, TransactionState, values_at
 from tenure.kv.store_reads import MovingReads
 from tenure.kv.submission import Submission
@@ -60,8 +66,11 @@ from tenure.storage.engine import (
     Write,
 )
 
+COMMIT_ATTEMPTS = 100
+"""How often a READ COMMITTED commit is sent while others go on to touch what its constraints depend on."""
 
-class Transaction:
+
+class Transaction(CommitBounds):
     def __init__(
         self,
         scope: Scope,
@@ -104,30 +113,15 @@ class Transaction:
     @property
     def earliest_at(self) -> Timestamp | None:
         """The earliest time that it, or a view of it, reads at; None: it has read nothing yet."""
-        at = self._store.at
+        at, statements = self._store.at, self.proof.statements
+        if statements is not None:
+            times = [*statements.times(), *(each for each in (at, self._first_view_at) if each is not None)]
+            return min(times, default=None)
         return at if self._first_view_at is None or at is None else min(at, self._first_view_at)
 
     def allow(self, protected: ProtectedRead) -> None:
         """Lets it read on below the threshold, as long as the protection is there."""
         self._store.protected.append(protected)
-
-    @property
-    def deadline_at(self) -> Timestamp | None:
-        """The commit timestamp must lie before it."""
-        return self.proof.deadline_at
-
-    @deadline_at.setter
-    def deadline_at(self, at: Timestamp | None) -> None:
-        self.proof.deadline_at = at
-
-    @property
-    def not_before_at(self) -> Timestamp | None:
-        """The commit timestamp must lie after it."""
-        return self.proof.not_before_at
-
-    @not_before_at.setter
-    def not_before_at(self, at: Timestamp | None) -> None:
-        self.proof.not_before_at = at
 
     def on_read(self, check: Callable[[], None]) -> None:
         """Sets a function that is called when `read_at` was set or moved; it raises if that is too late to
@@ -237,18 +231,38 @@ class Transaction:
             raise make_error()
 
     def view(self) -> ReadView:
-        """The transaction's current state, for a cursor that reads on while it writes; its reads count."""
+        """The current state, for a cursor that reads on while it writes; if not READ COMMITTED, it counts."""
         assert self._parent is None and self._store.values is None, (
             "a view is of a transaction that SQL runs in"
         )
         if self._first_view_at is None:
             self._first_view_at = self.read_at
         writes, child_commits = self.buffer.view(), self._layers.copy_child_commits()
-        state = self._scope, self.read_at, writes, child_commits, self._reads
+        reads = RefreshSpans(self._keyspace) if self.proof.is_by_statement else self._reads
+        state = self._scope, self.read_at, writes, child_commits, reads
         return ReadView(*state, lambda: self.state is TransactionState.OPEN, self._store.protected)
 
     def _laid_over(self, span: Span) -> dict[bytes, bytes | None]:
         return self._layers.within(span, self._store.at)
+
+    # ── READ COMMITTED ─────────────────────────────────────────────────────────────────────────
+
+    def renew(self) -> None:
+        """The next read takes a new time; what was read for writing is proved from its own time on."""
+        assert self.state is TransactionState.OPEN, "the transaction is over"
+        self.proof.end_statement()
+        self._reads = self.proof.reads
+        self._store.at = None
+        self._store.ahead.clear()
+
+    def start_finding(self) -> None:
+        """What it reads from now on does not count: a statement finds the rows that it works on."""
+        assert self.proof.statements is not None
+        self._reads = self.proof.statements.unproved
+
+    def start_writing(self) -> None:
+        """What it reads from now on counts."""
+        self._reads = self.proof.reads
 
     # ── writing ────────────────────────────────────────────────────────────────────────────────
 
@@ -344,7 +358,7 @@ class Transaction:
         if self._store.values is None or state is TransactionState.ENDED:
             # Its users may refer to it for long: a session does until its client begins something new.
             self.buffer.clear()
-            self._reads.clear()
+            self.proof.clear()
             self._store.ahead.clear()
         if self._parent is not None:
             self._parent._children.remove(self)
@@ -355,6 +369,11 @@ class Transaction:
     def refresh(self) -> None:
         """Moves `read_at` up to the store clock if all reads still hold; else raises RetryError."""
         assert self.state is TransactionState.OPEN, "the transaction is over"
+        if self.proof.is_by_statement:
+            self.renew()
+            if not self.proof.settle_statements():
+                raise RetryError("rows that a constraint depends on were changed by another transaction")
+            return
         if self._reads.is_empty and self.proof.is_of_store_alone:
             self._store.at = None  # the next read brings the time: that spares a round trip
             self._store.ahead.clear()
@@ -364,6 +383,10 @@ class Transaction:
         self._store.ahead.keep_only(self._reads.points if self._layers.child_commits is None else ())
         self._store.move(clock_at)
 
+    def settle(self) -> None:
+        """Looks at constraints again before the commit, which does so only for what is touched meanwhile."""
+        self._settle_reads()
+
     def commit(self, check: Check = unchecked) -> Timestamp:
         """Returns the commit timestamp; for a transaction that only read, a time at which all its reads hold.
 
@@ -372,15 +395,20 @@ class Transaction:
         """
         self._check_may_commit()
         try:
-            self._settle_reads()
-            if self.has_writes:
-                outcome = self._committer.commit(self.proof.as_commit(), check)
-            else:
-                outcome = self.proof.outcome()
+            for _ in range(COMMIT_ATTEMPTS):
+                self._settle_reads()
+                outcome = self._decided(check)
+                if outcome.status is not CommitStatus.CONFLICT or not self.proof.has_constraints:
+                    break
+                self.renew()
         except BaseException:
             self._end(TransactionState.ENDED)
             raise
         return self._take_in(outcome)
+
+    def _decided(self, check: Check) -> Outcome:
+        proof = self.proof
+        return self._committer.commit(proof.as_commit(), check) if self.has_writes else proof.outcome()
 
     def submit(self, on_done: Callable[[], None]) -> None:
         """Begins to commit and returns; once `on_done` was called, `finish` returns the outcome.
@@ -429,6 +457,12 @@ class Transaction:
         )
 
     def _settle_reads(self) -> None:
+        if self.proof.is_by_statement:
+            self._reads = self.proof.reads
+            while not self.proof.settle_statements():
+                self.renew()
+                self.proof.settle_statements(looks_again=True)
+            return
         again = self.proof.settle()
         if again:
             self.read_ahead(again)
