@@ -75,6 +75,9 @@ class ExpiringLeases:
     def pin_known(self, use: CatalogUse, ids: Iterable[int]) -> bool:
         return False  # each descriptor has a lease of its own
 
+    def follow_newest(self, use: CatalogUse) -> None:
+        pass  # each descriptor that is pinned is the newest at the time of the transaction
+
     def id_at(self, use: CatalogUse, place: NameKey) -> int | None:
         leased = self._leases.at_place(place, use.txn.read_at)
         return self._catalog.id_at(self._store.snapshot(use.txn.read_at), place) if leased is None else leased

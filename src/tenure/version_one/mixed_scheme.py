@@ -99,6 +99,9 @@ class MixedLeases:
     def pin_known(self, use: CatalogUse, ids: Iterable[int]) -> bool:
         return self._final_at != MAX_AT and self._leases.pins.pin_known(use, ids)
 
+    def follow_newest(self, use: CatalogUse) -> None:
+        self._leases.pins.follow_newest(use)
+
     def _check_missing(self, use: CatalogUse, id: int) -> None:
         """Nodes of version 1 do not wait until others know of objects that they create."""
         if self._catalog.get(self._store.snapshot(use.txn.read_at), id) is not None:

@@ -11,6 +11,10 @@ store.
 A transaction that has changed descriptors uses its own copy of them, which no other sees. The temporary
 objects of its SQL session are beside the catalog: they need no lease and no pin.
 
+A READ COMMITTED transaction follows the newest lease from statement to statement (`follow_newest`): what it
+uses for the first time is of that one, what it has used before stays as it is. Each pin is under its own
+lease.
+
 A transaction that waits for a lock uses nothing meanwhile, and the owner of the lock may be about to change
 what it has pinned. So it releases its pins (`pause`), and goes on only if it can pin the very same versions
 again (`resume`).
@@ -62,6 +66,10 @@ class Scheme(Protocol):
     def id_at(self, use: "CatalogUse", place: NameKey) -> int | None: ...
 
     def schema_entry(self, use: "CatalogUse", database: int, name: str) -> SchemaEntry | None: ...
+
+    def follow_newest(self, use: "CatalogUse") -> None:
+        """Binds a use to the newest lease; its pins stay where they are."""
+        ...
 
     def frontier_at(self, use: "CatalogUse") -> Timestamp:
         """The time below which all descriptors of the use must be used."""
@@ -117,6 +125,7 @@ class CatalogUse:
         "_scheme",
         "draft",
         "ended",
+        "is_mixed",
         "lease",
         "lock_owner",
         "number",
@@ -140,6 +149,8 @@ class CatalogUse:
         """Its pins from before it began to wait."""
         self.lease = lease
         """The lease that it is bound to, where one lease covers the whole catalog."""
+        self.is_mixed = False
+        """Whether it uses descriptors of an earlier lease too."""
         self.txn = txn
         txn.on_read(self.check_frontier)
         self.number = number
@@ -207,6 +218,19 @@ class CatalogUse:
         if entries and (database, name) in entries:
             return entries[database, name]
         return self._scheme.schema_entry(self, database, name)
+
+    def follow_newest(self) -> bool:
+        """What it uses for the first time from now on is of the newest lease. A transaction that changes the
+        schema stays with its lease.
+
+        Returns whether that is another one: then the next read must take a new time.
+        """
+        former = self.lease
+        if not self.draft:
+            self._scheme.follow_newest(self)
+        has_moved = self.lease is not former
+        self.is_mixed = self.is_mixed or (has_moved and bool(self._found))
+        return has_moved
 
     # ── ending ─────────────────────────────────────────────────────────────────────────────────
 

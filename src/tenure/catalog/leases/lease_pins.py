@@ -65,6 +65,13 @@ class LeasePins:
         use.statement = statement
         return use
 
+    def follow_newest(self, use: CatalogUse) -> None:
+        lease = bound(use)
+        with self._lock:
+            newest = self._generations.newest
+            if lease.is_closed and newest is not None and newest.session is lease.session:
+                use.lease = newest
+
     def peek(self) -> Lease | None:
         """The newest lease, for one read without pins that `was_good` checks afterwards."""
         return self._generations.newest

@@ -109,7 +109,8 @@ class CachedPlan:
             meant = find(use, name, self.path)
             if (None if meant is None else meant.id) != object:
                 return False
-        self.lease, self.temporary = use.lease, use.temporary
+        if not use.is_mixed:
+            self.lease, self.temporary = use.lease, use.temporary
         return True
 
 

@@ -99,13 +99,14 @@ def _plan(
     names = planner.names
     # Only for a plan that has read the catalog: SET TRANSACTION must not start to read.
     is_of_draft = is_kept and block.past is None and bool(block.draft)
+    has_lease = is_kept and block.past is None and not is_of_draft and not block.use.is_mixed
     return CachedPlan(
         statement,
         path=session.path,
         uses=names.used if is_kept else {},
         names=names.resolved if is_kept else {},
         needs=names.needs,
-        lease=block.use.lease if is_kept and block.past is None and not is_of_draft else None,
+        lease=block.use.lease if has_lease else None,
         is_kept=is_kept,
         is_of_draft=is_of_draft,
         temporary=block.use.temporary if is_kept and block.past is None else None,
