@@ -18,8 +18,11 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+from uuid import uuid4
 
 import psycopg
 from psycopg import sql
@@ -106,6 +109,18 @@ def drop_schema(server: Server, schema: str) -> None:
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         drop = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE")
         connection.execute(drop.format(sql.Identifier(schema)))
+
+
+@contextmanager
+def fresh_database(server: Server) -> Iterator[str]:
+    """A database of its own, as the address of a store; it is dropped in the end."""
+    name = f"tenure_{uuid4().hex[:12]}"
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        try:
+            yield f"postgresql://postgres@127.0.0.1:{server.port}/{name}"
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 def add_role_with_password(server: Server, password: str) -> str:

@@ -46,6 +46,16 @@ def _render_bool(value: bool) -> str:
     return "on" if value else "off"
 
 
+_ISOLATION_LEVELS = ("serializable", "read committed")
+
+
+def _parse_isolation(text: str) -> str:
+    level = " ".join(text.lower().split())
+    if level not in _ISOLATION_LEVELS:
+        raise ValueError(text)
+    return level
+
+
 _WHOLE = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?\d{1,30}(\.\d{1,30})?(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
 
@@ -127,6 +137,7 @@ BOOL = SettingKind("on or off", bool, _parse_bool, _render_bool)
 INT = SettingKind("a whole number", int, _parse_int, str)
 FLOAT = SettingKind("a number", float, _parse_float, repr)
 TEXT = SettingKind("text", str, str, str)
+ISOLATION_LEVEL = SettingKind("serializable or read committed", str, _parse_isolation, str)
 DURATION = SettingKind(
     "a duration such as 500ms, 40s, 5m or 14d",
     float,

@@ -4,7 +4,7 @@ Walk: parts get a `Settings`, or only the value they need; `cluster.settings` st
 """
 
 from tenure.base.feed_settings import FEED_SETTINGS
-from tenure.base.setting_kinds import BOOL, DURATION, INT
+from tenure.base.setting_kinds import BOOL, DURATION, INT, ISOLATION_LEVEL
 from tenure.base.setting_values import AnySetting as AnySetting
 from tenure.base.setting_values import Setting as Setting
 from tenure.base.setting_values import Settings as Settings
@@ -273,6 +273,13 @@ USER_STATEMENTS_MAX = Setting(
     description="How many statements of one user, outside of transactions, may be under way; more queue.",
 )
 
+DEFAULT_TRANSACTION_ISOLATION = Setting(
+    name="sql.default_transaction_isolation",
+    kind=ISOLATION_LEVEL,
+    default="serializable",
+    description="Of transactions where the session says nothing: serializable or read committed.",
+)
+
 CROSS_DATABASE_REFERENCES = Setting(
     name="sql.cross_database_references",
     kind=BOOL,
@@ -389,6 +396,7 @@ DEFINITIONS: tuple[AnySetting, ...] = (
     USER_STATEMENTS_MAX,
     IDLE_IN_TRANSACTION_TIMEOUT,
     CROSS_DATABASE_REFERENCES,
+    DEFAULT_TRANSACTION_ISOLATION,
     RESULT_BYTES_MAX,
     VERSION,
     MAX_OFFSET,

@@ -22,6 +22,9 @@ DEFAULT sets may be the very key that is gone: so it is looked up once more.
 The referenced row must still exist at the commit; its content may change meanwhile. So a transaction that
 adds to an order and one that updates it do not conflict.
 
+In a READ COMMITTED transaction each of these checks is a constraint of its own (`CommitProof.guard`). If the
+rows that it depends on have changed before the commit, the check is made, or the action done, once more.
+
 A foreign key is enforced from write_only on, on both sides; the target has its `Inbound` before.
 One added NOT VALID is enforced for later writes.
 
@@ -35,7 +38,8 @@ Walk: `table.write` calls `written` per row and `finish` per statement -> `table
 `table.read.find` on the other table -> a `RowWriter` of that table, which notes what it does here.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -47,6 +51,7 @@ from tenure.expr.types.datatype import Datum
 from tenure.kv.records import replace
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import Values, key_text
+from tenure.table.new_keys import GUARDED_MAX
 from tenure.table.read import exists, find
 from tenure.table.references import Lookups, ReferenceLookup, together
 from tenure.table.rows import Layout, Row
@@ -59,6 +64,19 @@ class RowWriter(Protocol):
     def update(self, txn: Transaction, old: Row, changes: Values) -> Row: ...
     def delete(self, txn: Transaction, row: Row) -> None: ...
     def default(self, column: int) -> Datum: ...
+
+
+class WriterLocks(Protocol):
+    """The locks that a writer takes in a READ COMMITTED transaction: `sql.execution.write_locks`."""
+
+    def lock_new(self, txn: Transaction, keys: Sequence[bytes]) -> None:
+        """Locks unique keys that are about to be looked for; the transaction then reads at a newer time."""
+        ...
+
+    def lock_read(self, txn: Transaction, keys: Sequence[bytes]) -> bool:
+        """Locks rows that are about to be changed, and counts them as read; False if one has changed since it
+        was read, and then the transaction reads at a newer time."""
+        ...
 
 
 class LostTarget(NamedTuple):
@@ -106,11 +124,13 @@ class ForeignKeys:
         writer: Callable[[Layout, "ForeignKeys"], RowWriter],
         *,
         acts: bool = True,
+        locks: WriterLocks | None = None,
     ) -> None:
         """Without `acts`, rows that refer to what is gone are an error for every action."""
         self._tables = tables
         self._writer = writer
         self._acts = acts
+        self._locks = locks
         self._owed: list[LostTarget | RowReference] = []
 
     def written(self, layout: Layout, old: Row | None, new: Row | None, value: bytes | None = None) -> None:
@@ -152,18 +172,37 @@ class ForeignKeys:
         elif owed.acts:
             self._act(txn, owed, check)
         else:
+            before = txn.proof.mark()
             _check_lost(txn, owed)
+            if self._locks is not None:
+                txn.proof.guard(before, partial(self._look_again, txn, owed))
+
+    def _look_again(self, txn: Transaction, lost: LostTarget) -> None:
+        """Rows that may refer to a lost target have come since the statement: for the commit."""
+        before, foreign_key = txn.proof.mark(), lost.foreign_key
+        if lost.acts and exists(txn, lost.target, foreign_key.target_columns, lost.key()):
+            # A later statement has brought the key back; then rows may refer to it.
+            txn.proof.guard(before, partial(self._look_again, txn, lost))
+            return
+        self._owed.append(lost)
+        self.finish(txn)
 
     def _check_references(self, txn: Transaction, references: list[RowReference], check: Check) -> None:
         before, missing = txn.proof.mark(), None
+        lookups = self._lookups(txn, references)
+        asked: dict[tuple[int, bytes | None], ReferenceLookup] = {}
+        if self._locks is not None:
+            lookups = _noted(lookups, asked)
         try:
-            for lookup in interruptible(together(txn, self._lookups(txn, references), check), check):
+            for lookup in interruptible(together(txn, lookups, check), check):
                 error = lookup.error(txn)
                 if error is not None:
                     missing = lookup.key
                     raise error
         finally:
             txn.proof.relax(before, without=missing)
+        if 0 < len(asked) <= GUARDED_MAX:
+            txn.proof.guard(before, partial(_look_for_targets, txn, list(asked.values())))
 
     def _lookups(self, txn: Transaction, references: list[RowReference]) -> Iterator[ReferenceLookup]:
         by_key: dict[tuple[int, int], Lookups] = {}
@@ -200,9 +239,8 @@ class ForeignKeys:
                 )
 
     def _act(self, txn: Transaction, lost: LostTarget, check: Check) -> None:
-        foreign_key = lost.foreign_key
         writer = self._writer(lost.referencing, self)
-        rows = list(interruptible(find(txn, lost.referencing, foreign_key.columns, lost.key()), check))
+        rows = self._referring(txn, lost, check)
         for row in interruptible(rows, check):
             if lost.action is Action.CASCADE and lost.now is None:
                 writer.delete(txn, row)
@@ -210,6 +248,38 @@ class ForeignKeys:
                 writer.update(txn, row, _changes(lost, writer))
         if lost.action is Action.SET_DEFAULT:
             self._owed.append(lost._replace(is_done=True))
+
+    def _referring(self, txn: Transaction, lost: LostTarget, check: Check) -> list[Row]:
+        columns = lost.foreign_key.columns
+        while True:
+            before = txn.proof.mark()
+            rows = list(interruptible(find(txn, lost.referencing, columns, lost.key()), check))
+            if self._locks is None:
+                return rows
+            txn.proof.guard(before, partial(self._look_again, txn, lost))
+            if self._locks.lock_read(txn, [row.key for row in rows]):
+                return rows
+            txn.proof.forget(before)  # what was found too early
+
+
+def _noted(
+    lookups: Iterator[ReferenceLookup], asked: dict[tuple[int, bytes | None], ReferenceLookup]
+) -> Iterator[ReferenceLookup]:
+    """Notes one lookup of each target, for a transaction that may have to look again."""
+    for lookup in lookups:
+        number = len(asked) if lookup.key is None else lookup.of.foreign_key.id
+        asked.setdefault((number, lookup.key), lookup)
+        yield lookup
+
+
+def _look_for_targets(txn: Transaction, lookups: Sequence[ReferenceLookup]) -> None:
+    """Referenced rows may have gone since the statement: for the commit."""
+    before = txn.proof.mark()
+    for lookup in together(txn, lookups):
+        error = lookup.error(txn)
+        if error is not None and lookup.is_used(txn):
+            raise error
+    txn.proof.guard(before, partial(_look_for_targets, txn, lookups))
 
 
 def _now(txn: Transaction, reference: RowReference) -> Row | None:

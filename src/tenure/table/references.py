@@ -59,6 +59,11 @@ class ReferenceLookup(NamedTuple):
         """The error to raise if the referenced row does not exist."""
         return None if self._exists(source) else self._violation()
 
+    def is_used(self, source: Source) -> bool:
+        """Whether a row still refers to it."""
+        columns = self.of.foreign_key.columns
+        return exists(source, self.of.layout, columns, [self.row.values[id] for id in columns])
+
     def _exists(self, source: Source) -> bool:
         if self.key is not None:
             return source.get(self.key) is not None

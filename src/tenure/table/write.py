@@ -30,6 +30,8 @@ A DEFERRABLE constraint is checked when the statement ends. New entries of UPDAT
 entries of the former rows are gone, so `i = i + 1` meets no conflict. Other constraints are checked row by
 row.
 
+In a READ COMMITTED transaction, unique keys that must be absent are locked and guarded (`table.new_keys`).
+
 Walk: SQL's INSERT, UPDATE and DELETE -> `TableWriter` -> `Layout.entry` per index -> the transaction; at the
 end of the statement `finish` -> `table.foreign_keys`.
 """
@@ -47,7 +49,8 @@ from tenure.expr.types.datatype import Datum
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import CompiledColumn, Values, key_text, row_text
 from tenure.table.compiled_index import CompiledIndex
-from tenure.table.foreign_keys import ForeignKeys, Tables
+from tenure.table.foreign_keys import ForeignKeys, Tables, WriterLocks
+from tenure.table.new_keys import NewKeys
 from tenure.table.read import row_of
 from tenure.table.rows import IndexEntry, Layout, Row, check_length, fits
 
@@ -87,9 +90,11 @@ class TableWriter:
         foreign_keys: ForeignKeys | None = None,
         read: Callable[[int], None] | None = None,
         cascades: bool = True,
+        locks: WriterLocks | None = None,
     ) -> None:
         """`tables` returns the layouts of the tables at the other ends of foreign keys. Without `cascades`
-        no row of another table is changed: its foreign keys are checked alone.
+        no row of another table is changed: its foreign keys are checked alone. `locks` is given in a READ
+        COMMITTED transaction.
 
         `read` receives the size of a row that conflicts with an upsert, before it is decoded.
         """
@@ -100,13 +105,16 @@ class TableWriter:
         self._context = context
         self._following = layout.following
         self._read = read
+        self._locks = locks
+        self._new_keys = None if locks is None else NewKeys(self._violation)
         self._postponed: list[PostponedEntry] = []
         self._postpones = foreign_keys is None
         """Changes by foreign keys are checked at once: they may reach a row a second time."""
         self._foreign_keys = foreign_keys or ForeignKeys(
             tables,
-            lambda layout, keys: TableWriter(layout, tables, context, foreign_keys=keys),
+            lambda layout, keys: TableWriter(layout, tables, context, foreign_keys=keys, locks=locks),
             acts=cascades,
+            locks=locks,
         )
 
     def insert(self, txn: Transaction, values: Values) -> Row:
@@ -141,12 +149,18 @@ class TableWriter:
     ) -> Row | None:
         """ON CONFLICT: inserts, or changes the row that conflicts on one of these indexes (or on any)."""
         row = self._proposed(values)
-        there = self._in_the_way(txn, row, arbiters)
-        if there is None:
-            self._add(txn, [row])
-            return row
-        changes = resolve(there, row)
-        return None if changes is None else self.update(txn, there, changes)
+        if self._locks is not None:
+            self._locks.lock_new(txn, self._unique_keys([row], [self._entries(row)]))
+        while True:
+            there = self._in_the_way(txn, row, arbiters)
+            if there is None:
+                self._add(txn, [row])
+                return row
+            changes = resolve(there, row)
+            if changes is None:
+                return None
+            if self._locks is None or self._locks.lock_read(txn, [there.key]):
+                return self.update(txn, there, changes)
 
     def update(self, txn: Transaction, old: Row, changes: Values) -> Row:
         """Changes a row that was read in this transaction."""
@@ -279,16 +293,13 @@ class TableWriter:
 
     def _add(self, txn: Transaction, rows: Sequence[Row], *, late: bool = False) -> None:
         """Adds the entries of new rows; `_step` does the same for one that replaces another."""
-        written = [index for index in self.layout.indexes.values() if index.is_written]
-        entry_of, context = self.layout.entry, self._context
-        entries = [[(index, entry_of(index, row, context)) for index in written] for row in rows]
+        entries = list(map(self._entries, rows))
         if not late:
-            txn.read_ahead(
-                entry.key
-                for row, of_row in zip(rows, entries, strict=True)
-                for index, entry in of_row
-                if entry is not None and index.collides(row.values) and fits(entry)
-            )
+            unique = self._unique_keys(rows, entries)
+            if self._locks is not None:
+                self._locks.lock_new(txn, unique)
+            txn.read_ahead(unique)
+        new_keys, before = self._new_keys, txn.proof.mark()
         has_keys = bool(self._table.foreign_keys)
         for row, of_row in zip(rows, entries, strict=True):
             for index, entry in of_row:
@@ -301,6 +312,27 @@ class TableWriter:
                     value = entry.value if index is self.layout.primary else value
             if has_keys:
                 self._foreign_keys.written(self.layout, None, row, value)
+        if new_keys is not None:
+            new_keys.guard(txn, before)
+
+    def _entries(self, row: Row) -> list[tuple[CompiledIndex, IndexEntry | None]]:
+        entry_of, context = self.layout.entry, self._context
+        return [
+            (index, entry_of(index, row, context))
+            for index in self.layout.indexes.values()
+            if index.is_written
+        ]
+
+    def _unique_keys(
+        self, rows: Sequence[Row], entries: Sequence[list[tuple[CompiledIndex, IndexEntry | None]]]
+    ) -> list[bytes]:
+        """The keys that no other row may have."""
+        return [
+            entry.key
+            for row, of_row in zip(rows, entries, strict=True)
+            for index, entry in of_row
+            if entry is not None and index.collides(row.values) and fits(entry)
+        ]
 
     def _write(self, txn: Transaction, old: Row, new: Row | None) -> None:
         self._apply(txn, [self._step(txn, index, old, new) for index in self.layout.indexes.values()])
@@ -331,8 +363,12 @@ class TableWriter:
             if self._is_postponed(index, before, new, after):
                 self._postponed.append(PostponedEntry(index, new, after))
                 after = None
-            else:
+            elif self._new_keys is None:
                 self._check_addable(txn, index, old, before, new, after)
+            else:
+                read_before = txn.proof.mark()
+                self._check_addable(txn, index, old, before, new, after)
+                self._new_keys.guard(txn, read_before)
         if old is None or before is None or (after is not None and after.key == before.key):
             return IndexStep(None, after)
         return IndexStep(before.key if self._is_removable(txn, index, old, before) else None, after)
@@ -349,10 +385,15 @@ class TableWriter:
     def _add_postponed(self, txn: Transaction, check: Check) -> None:
         postponed, self._postponed = self._postponed, []
         txn.read_ahead(entry.key for _, _, entry in postponed)
+        before = txn.proof.mark()
         for index, row, entry in interruptible(postponed, check):
             if txn.get(entry.key) is not None:
                 raise self._violation(index, row)
+            if self._new_keys is not None:
+                self._new_keys.note(txn, index, row, entry.key)
             txn.put(*entry)
+        if self._new_keys is not None:
+            self._new_keys.guard(txn, before)
 
     def _is_removable(self, txn: Transaction, index: CompiledIndex, row: Row, entry: IndexEntry) -> bool:
         if not fits(entry):
@@ -399,6 +440,8 @@ class TableWriter:
             return txn.expect_absent(after.key, partial(self._violation, index, new))
         stored = txn.get(after.key)
         if stored is None:
+            if self._new_keys is not None:
+                self._new_keys.note(txn, index, new, after.key)
             return
         if old is not None and mine is not None and self.layout.is_of(index, stored, mine, old):
             return
@@ -418,6 +461,15 @@ class TableWriter:
         )
 
     def _in_the_way(self, txn: Transaction, row: Row, arbiters: Collection[int]) -> Row | None:
+        if not txn.proof.is_by_statement:
+            return self._conflicting(txn, row, arbiters)
+        txn.start_finding()  # what is then added, or changed, is proved by itself
+        try:
+            return self._conflicting(txn, row, arbiters)
+        finally:
+            txn.start_writing()
+
+    def _conflicting(self, txn: Transaction, row: Row, arbiters: Collection[int]) -> Row | None:
         for index in self.layout.indexes.values():
             if (
                 not index.is_written

@@ -55,9 +55,11 @@ def served(tmp_path: Path, postgres_directory: Path) -> Iterator[Served]:
         yield served
 
 
+@pytest.mark.parametrize("isolation", ["serializable", "read committed"])
 def test_statements_ask_the_store_as_often_as_they_must(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+    served: Served, isolation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    served.tag(f"SET default_transaction_isolation = '{isolation}'")
     trips = Trips(monkeypatch)
     counts = {
         "SELECT v FROM t WHERE id = 3": 1,
@@ -78,3 +80,19 @@ def test_a_block_asks_for_a_row_that_it_has_locked_no_more(
     trips = Trips(monkeypatch)
     trips.of_each(served, *block)
     assert trips.of_each(served, *block) == [0, 2, 0, 0, 1]
+
+
+def test_a_read_committed_block_proves_each_time_at_which_it_has_written(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served.tag("SET default_transaction_isolation = 'read committed'")
+    update = "UPDATE t SET v = v + 1 WHERE id = "
+    block = ["BEGIN", update + "3", "SELECT v FROM t WHERE id = 3", update + "4", update + "5"]
+    trips = Trips(monkeypatch)
+    trips.of_each(served, *block, "COMMIT")
+    assert trips.of_each(served, *block, "COMMIT") == [0, 1, 0, 1, 1, 1], "while nobody else commits"
+    with served.connect() as other:
+        for statement in block:
+            served.tag(statement)
+            other.execute("UPDATE t SET v = v + 1 WHERE id = 50")
+    assert trips.of_each(served, "COMMIT") == [3], "and a check of each earlier time"

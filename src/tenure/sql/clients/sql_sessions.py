@@ -5,6 +5,7 @@ Walk: `front.py` makes `SqlSessions`; the door calls `open` once a user has logg
 
 from tenure.base.errors import RetryError, UndefinedDatabase
 from tenure.base.retries import Retries
+from tenure.base.settings import DEFAULT_TRANSACTION_ISOLATION
 from tenure.catalog.accounts.privileges import CONNECT
 from tenure.catalog.descriptors.definitions import Database, NameKey, is_dropped
 from tenure.sql.clients.session import Session
@@ -53,7 +54,9 @@ class SqlSessions:
         found = self._database(database)
         with self._lock:
             number, self._next = self._next, self._next + 1
-        kept = {name: value for name, value in options.items() if name not in IGNORED}
+        isolation = self._services.settings.current()[DEFAULT_TRANSACTION_ISOLATION]
+        given = {name: value for name, value in options.items() if name not in IGNORED}
+        kept = {"default_transaction_isolation": isolation} | given
         state = SessionState(
             self._services,
             self._system_tables,

@@ -78,6 +78,7 @@ class PortalRuns:
         plan = portal.prepared.plan
         assert plan is not None, "a statement that runs was planned"
         plan.needs.require(execution.session, execution.block)
+        execution.block.start_writing()
         answer = statement.control(execution)
         if portal.columns is None or not isinstance(answer, Answer):
             portal.is_done = True

@@ -104,6 +104,7 @@ class Preparing:
         """Plans in the block there is, or in one of its own that is over at once."""
         session, current = self._session, self._activity.block
         if current is not None and not current.is_failed:
+            current.follow_newest()
             return plan(current)
         retries = Retries(1 if session.is_inline else ATTEMPTS)
         while True:

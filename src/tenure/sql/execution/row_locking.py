@@ -11,6 +11,11 @@ locks may be too old. The client has seen none of them, so they are dropped and 
 statements of the transaction must still be valid (40001 if not). Locks only order the waiters; the validation
 at commit ensures correctness.
 
+In a READ COMMITTED block the rows that a statement finds are not reads of the transaction, except those that
+it locks. If one of these has changed before it was locked, the statement finds its rows again at a newer
+time, and keeps those that it had found before: a row that comes to match meanwhile is left alone. A query
+with LIMIT takes any rows that it finds then.
+
 SKIP LOCKED takes any rows that are free. Rows that it skipped, or did not reach, do not count as read: other
 transactions may change them, and add rows, before this one commits. Only the rows that it took are validated.
 So workers on one queue do not fail each other. This holds only if the statement reads the table for nothing
@@ -70,6 +75,8 @@ def settled(
     before = txn.proof.mark()
     passing = Passing(execution, query)
     relation = "" if target is None else target.name
+    if execution.block.is_read_committed:
+        return _settled_by_statement(execution, query, find, key_of, passing, relation, sure_keys)
     queues = _queues(query, target)
     if sure_keys and not holds(execution, sure_keys):
         acquire(execution, sure_keys, relation=relation)
@@ -90,13 +97,56 @@ def settled(
     raise RetryError("rows kept changing while they were being locked")
 
 
+def _settled_by_statement(
+    execution: Execution,
+    query: Query,
+    find: Callable[["Passing"], list[T]],
+    key_of: Callable[[T], bytes] | None,
+    passing: "Passing",
+    relation: str,
+    sure_keys: Sequence[bytes],
+) -> list[T]:
+    """The same in a READ COMMITTED block."""
+    txn = execution.block.use.txn
+    keeps_first = not any(isinstance(plan, Limit) for plan in _plans(query))
+    found_first: set[bytes] | None = None
+    if sure_keys and not holds(execution, sure_keys):
+        acquire(execution, sure_keys, relation=relation)
+        txn.renew()  # nothing was read yet
+    for _ in range(ROUNDS_MAX):
+        txn.start_finding()
+        passing.passed.clear()
+        found = find(passing)
+        if key_of is not None and found_first is not None:
+            found = [each for each in found if key_of(each) in found_first]
+        keys = [] if key_of is None else [key_of(each) for each in found]
+        is_still = passing.is_still and holds(execution, keys)
+        if keys and not is_still:
+            acquire(execution, keys, relation=relation)
+        is_whole = is_still or passing.lock()
+        touched = dict.fromkeys([*passing.passed, *keys])
+        if is_still or (is_whole and txn.proof.are_unchanged(touched)):
+            txn.start_writing()
+            txn.proof.hold(touched)
+            return found
+        if keeps_first and found_first is None:
+            found_first = set(keys)
+            passing.keep_first()
+        txn.renew()
+    raise RetryError("rows kept changing while they were being locked")
+
+
+def _plans(query: Query) -> list[Plan]:
+    roots = [query.plan, *(each.plan for each in query.nested), *query.shared]
+    return [plan for root in roots for plan in walk(root)]
+
+
 def _queues(query: Query, target: Table | None) -> list[Table]:
     """The tables from which the query takes free rows (SKIP LOCKED), and which it reads for nothing else.
 
     That of the rows which are then changed it reads once more, for these.
     """
-    roots = [query.plan, *(each.plan for each in query.nested), *query.shared]
-    plans = [plan for root in roots for plan in walk(root)]
+    plans = _plans(query)
     skipped = {plan.table.id: plan.table for plan in plans if isinstance(plan, Lock) and plan.wait == "skip"}
     scans = Counter(plan.table.id for plan in plans if isinstance(plan, Scan))
     target_id = 0 if target is None else target.id
@@ -126,6 +176,10 @@ class Passing:
         self._awaited: dict[int, tuple[Lock, list[bytes]]] = {}
         """The keys to lock at the end of the round, by node."""
         self._singles = 0
+        self._keeps_first = False
+        """Only rows pass that have passed before."""
+        self.passed: set[bytes] = set()
+        """The keys that have passed, and were not skipped; for READ COMMITTED blocks, of this round."""
 
     @property
     def held(self) -> list[bytes]:
@@ -140,10 +194,18 @@ class Passing:
         """Notes a row; False if it is to be skipped because another transaction has locked it."""
         layout = self._execution.block.layout(lock.table)
         key = layout.primary.prefix([row[position] for position in lock.key])
+        if not self._takes(lock, key):
+            return False
+        self.passed.add(key)
+        return True
+
+    def _takes(self, lock: Lock, key: bytes) -> bool:
         if id(lock) in self._outer:
             self._keys[id(lock)] = key
         if (key, _mode(lock)) in self._locked:
             return True
+        if self._keeps_first and lock.wait != "skip":
+            return False
         if lock.wait == "skip":
             if key in self._skipped:
                 return False
@@ -152,6 +214,10 @@ class Passing:
                 return self._acquire(lock, [key])
         self._awaited.setdefault(id(lock), (lock, []))[1].append(key)
         return True
+
+    def keep_first(self) -> None:
+        """From now on only rows pass that have passed before: all of those are locked."""
+        self._keeps_first = True
 
     def keys_of_row(self) -> tuple[bytes, ...]:
         """The keys that were locked for the query's last row."""

@@ -51,8 +51,8 @@ class SessionTransactions:
             role=session.session_user,
         )
         block.fence, block.charge = session.locks.fence, session.memory.hold_writes
-        block.is_read_only = transaction_modes.reads_only(session)
         block.is_single = not (is_explicit or is_of_several)
+        transaction_modes.restore(session, block)
         block.pause = self._pause if is_explicit else None
         if is_explicit or is_of_several:
             self._retries.hold(block)

@@ -11,6 +11,9 @@ that. One that reads the past (AS OF SYSTEM TIME) has a snapshot instead and nee
 Reads count until the block ends, also those after a savepoint that it went back to: the client may have
 decided by the rows that it saw.
 
+In a READ COMMITTED block each statement reads at a time of its own (`begin_statement`), under the newest
+lease. Only what was read for writing counts, and no more once the block goes back to an earlier savepoint.
+
 Walk: `sql.clients.session` opens and ends blocks; statements read through `source` and write through `txn`.
 """
 
@@ -81,8 +84,10 @@ class Block:
         "charge",
         "fence",
         "has_locks",
+        "is_committing",
         "is_explicit",
         "is_failed",
+        "is_read_committed",
         "is_read_only",
         "is_single",
         "now_micros",
@@ -120,6 +125,9 @@ class Block:
         self.is_read_only = False
         self.is_single = False
         """Whether it is for one statement alone."""
+        self.is_read_committed = False
+        """Each statement reads at a time of its own; never so for one statement alone, which has one time."""
+        self.is_committing = False
         self.pause: Callable[[float], None] | None = None
         """How it waits for a lease; None: its statement runs again from the start."""
         self.fence: Callable[[Transaction | None], None] | None = None
@@ -168,6 +176,8 @@ class Block:
         use.reads_only = self.is_read_only
         use.role = self.role
         use.txn.buffer.account_to(self.charge)
+        if self.is_read_committed:
+            use.txn.proof.keep_times()
         try:
             if self._temporary is not None:
                 self._temporary.attach(use)
@@ -183,6 +193,21 @@ class Block:
         self._statement = text
         if self._use is not None:
             self._use.statement = text
+            if self.is_read_committed:
+                self._use.follow_newest()
+                self._use.txn.renew()
+
+    def follow_newest(self) -> None:
+        """The next statement of a READ COMMITTED block is planned with the newest lease, as far as it uses
+        what the block has not used before.
+        """
+        if self.is_read_committed and self._use is not None and self._use.follow_newest():
+            self._use.txn.renew()
+
+    def start_finding(self) -> None:
+        """In a READ COMMITTED block, what the statement reads from now on need not be proved."""
+        if self.is_read_committed and self.past is None:
+            self.use.txn.start_finding()
 
     @property
     def has_begun(self) -> bool:
@@ -231,6 +256,11 @@ class Block:
         self.on_end.append(partial(self._services.open_reads.remove, self.past))
         self.as_of = at
         self.is_read_only = True
+
+    def start_writing(self) -> None:
+        """What is read from now on counts, in any block."""
+        if self.is_read_committed and self._use is not None:
+            self._use.txn.start_writing()
 
     def descriptor(self, id: int) -> AnyDescriptor | None:
         return self.catalog.descriptor(id)
@@ -286,11 +316,14 @@ class Block:
     def back(self, place: BlockMark) -> None:
         """Undoes what was written and declared since; the place can be gone back to again.
 
-        What was read since stays read, and the time that it was read at stays the block's.
+        What was read since stays read, and the time that it was read at stays the block's. In a READ
+        COMMITTED block it was read for writes that are undone: it need not be proved any more.
         """
         if self._use is not None:
             self._use.txn.back_to(place.mark)
             self._use.draft = place.draft.copy()
+            if self.is_read_committed:
+                self._use.txn.proof.forget(place.reads)
 
     def undo(self, place: BlockMark) -> None:
         """Undoes a statement that gave no answer yet: its reads do not count either."""
@@ -343,13 +376,16 @@ class Block:
     @property
     def can_submit(self) -> bool:
         use = self._use
-        return use is not None and not use.draft and (use.temporary is None or not use.temporary.on_commit)
+        if use is None or use.draft or use.txn.proof.has_constraints:
+            return False  # constraints may have to be looked at again
+        return use.temporary is None or not use.temporary.on_commit
 
     def commit(self, requester: Requester) -> None:
         """Blocks until it is decided, and where it changes the schema, until all of it is public."""
         try:
             if self._use is None:
                 return
+            self.start_writing()
             if self._temporary is not None and not self.is_read_only:
                 self._temporary.end_transaction(self._use)
             if self._new_sequences is not None:
@@ -358,6 +394,7 @@ class Block:
                 self._finish_reading(self._use)
                 return
             self._come_up_to_date()
+            self.is_committing = True
             self._commit(self._use, requester)
         finally:
             self.close()
@@ -393,8 +430,13 @@ class Block:
         return self.use.txn.take_back(error)
 
     def _come_up_to_date(self) -> None:
-        """Reads the rows that the block relies on as late as possible: few of them change after that."""
-        if self.is_explicit and self.use.txn.proof.counts_on_rows:
+        """Reads the rows that the block relies on as late as possible: few of them change after that.
+
+        A READ COMMITTED block looks at its constraints again, while it can still wait for locks.
+        """
+        if self.is_read_committed and self.use.txn.proof.has_constraints:
+            self.use.txn.settle()
+        elif self.is_explicit and self.use.txn.proof.counts_on_rows:
             self.use.refresh()
 
     def finish(self) -> None:

@@ -8,10 +8,13 @@ A transaction begins with the session's defaults, also one of a single statement
 its own: a change of the defaults does not touch them. ROLLBACK TO takes back what was set since a savepoint.
 SHOW outside of a block shows what the next transaction begins with.
 
-Every isolation level is served as serializable, which is at least as strict. DEFERRABLE has no
-effect, since nothing that only reads waits. `Block` keeps READ ONLY: it refuses what would write (25006).
+    SERIALIZABLE, REPEATABLE READ       served as serializable, which is at least as strict
+    READ COMMITTED, READ UNCOMMITTED    each statement of a block reads at a time of its own
 
-Walk: `sql.execution.session_transactions` -> `begin`, `reads_only`, `restore`; BEGIN, SET TRANSACTION, SET
+A transaction of one statement has one time in any case, and is serializable. DEFERRABLE has no effect, since
+nothing that only reads waits. `Block` keeps READ ONLY: it refuses what would write (25006).
+
+Walk: `sql.execution.session_transactions` -> `begin`, `restore`; BEGIN, SET TRANSACTION, SET
 and set_config -> `set_modes`.
 """
 
@@ -28,6 +31,11 @@ ISOLATION, READ_ONLY, DEFERRABLE = MODES
 def reads_only(session: SessionState) -> bool:
     """Whether a transaction that begins now may only read."""
     return session.variables.effects.is_read_only
+
+
+def reads_committed(session: SessionState) -> bool:
+    """Whether the statements of a block that begins now read at times of their own."""
+    return session.variables.effects.is_read_committed
 
 
 def begin(session: SessionState, block: Block) -> None:
@@ -52,6 +60,8 @@ def set_modes(session: SessionState, modes: Mapping[str, str]) -> None:
 def restore(session: SessionState, block: Block) -> None:
     """Applies the variables to the block, after they were set or rolled back."""
     block.is_read_only = reads_only(session) or block.past is not None
+    if not block.has_begun:
+        block.is_read_committed = reads_committed(session) and not block.is_single
 
 
 def _check(session: SessionState, block: Block, name: str, value: str) -> None:

@@ -184,7 +184,7 @@ DEFINITIONS: tuple[Variable, ...] = (
         "default_transaction_isolation",
         "serializable",
         _one_of(*ISOLATION),
-        "Of new transactions; served as serializable.",
+        "Of new transactions: serializable or read committed.",
     ),
     Variable(
         "default_transaction_read_only", "off", _boolean, "New transactions only read.", is_reported=True
@@ -461,12 +461,13 @@ class Variables:
 class Effects:
     """Values derived from variables that every statement needs: computed once, until a variable changes."""
 
-    __slots__ = ("encoding", "is_read_only", "of", "role", "search_path", "zone")
+    __slots__ = ("encoding", "is_read_committed", "is_read_only", "of", "role", "search_path", "zone")
 
     def __init__(self, variables: Variables) -> None:
         self.of = variables.values
         self.search_path = _search_path(variables["search_path"])
         self.is_read_only = variables["transaction_read_only"] == "on"
+        self.is_read_committed = variables["transaction_isolation"] in ISOLATION[2:]
         self.role = variables[ROLE]
         self.zone = session_zone(variables["TimeZone"])
         self.encoding = _encoding(variables["client_encoding"])

@@ -236,7 +236,7 @@ class _Outgoing:
             yield batch
 
     def _batches(self) -> Iterator[Sequence[bytes]]:
-        rows = self._copy.select.rows(self._execution)
+        rows = self._copy.select.run(self._execution).rows or iter(())
         encode = self._encoder()
         is_binary = self._copy.kind is CopyFormat.BINARY
         head = SIGNATURE + bytes(8) if is_binary else b""

@@ -59,6 +59,8 @@ class Select(ReadOnlyStatement):
         return self.lookup
 
     def run(self, execution: Execution) -> Result:
+        if not self.locks:
+            execution.block.start_finding()
         return Result(self.tag, self.rows(execution), counts=True)
 
     def rows(self, execution: Execution) -> Iterator[Tuple]:

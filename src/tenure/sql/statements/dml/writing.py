@@ -25,6 +25,7 @@ from tenure.kv.transaction import Transaction
 from tenure.sql.execution.execution import Execution
 from tenure.sql.execution.row_locking import Passing, acquire, await_hold, freshen, settled
 from tenure.sql.execution.statement import Result
+from tenure.sql.execution.write_locks import WriteLocks
 from tenure.sql.names.session_names import SessionNames
 from tenure.sql.rows.run import Tuple
 from tenure.sql.rows.runner import CompiledQuery
@@ -233,6 +234,8 @@ class Insert:
         if another's row comes first; with many rows that would cost more than it helps.
         """
         assert self.conflict is not None
+        if execution.block.is_read_committed:
+            return  # the writer locks all unique keys
         primary = writer.layout.primary
         is_nothing = self.conflict.changes is None and not self.conflict.overwrites
         if is_nothing and (not execution.block.is_explicit or len(proposals) > QUEUED_ROWS_MAX):
@@ -419,6 +422,7 @@ def writer_of(
         execution.context,
         read=None if budget is None else budget.spend,
         cascades=cascades,
+        locks=WriteLocks(execution, table) if block.is_read_committed else None,
     )
 
 

@@ -1,7 +1,7 @@
 """BEGIN, COMMIT, ROLLBACK, savepoints and SET TRANSACTION.
 
-Every isolation level is accepted and served as serializable, which is at least as strict. A
-transaction that is to read the past is told so before its first query:
+A block is serializable or READ COMMITTED: see `sql.session.transaction_modes`. A transaction that is to read
+the past is told so before its first query:
 
     BEGIN AS OF SYSTEM TIME '-10s'        SET TRANSACTION AS OF SYSTEM TIME '-10s'
 

@@ -43,6 +43,7 @@ class Explain:
         monotonic = execution.session.env.monotonic
         began = monotonic()
         if isinstance(self.inner, Select) and not self.inner.locks:
+            execution.block.start_finding()
             run = run_of(execution, self.inner.query)
             yield from analyzed(self.inner.query, self.inner.runner, run, monotonic)
             yield _lease(execution)
