@@ -349,7 +349,8 @@ GC_INTERVAL = Setting(
     name="gc.interval",
     kind=DURATION,
     # What may go is gone two intervals after its ttl. Each time, the history of an index that was written to
-    # is looked at as a whole: with the default ttl of four hours about fifty times before it goes.
+    # is looked at as a whole: with the default ttl of four hours about fifty times before it goes;
+    # decision 0105 says why.
     default=300.0,
     lower=0.1,
     upper=7 * 86_400.0,
