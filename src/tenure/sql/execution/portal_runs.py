@@ -44,11 +44,17 @@ class PortalRuns:
             self._preparing.check_not_failed(portal.prepared.text)
         if portal.is_failed or (portal.is_done and portal.columns is None):
             raise WrongState(f'portal "{name}" cannot be run')
+        if portal.role and portal.is_at_rest and not portal.is_committed:
+            # A cursor WITH HOLD whose transaction is over has its rows: it reads no more of the tables.
+            assert portal.prepared.plan is not None, "what has begun was planned"
+            portal.prepared.plan.needs.require_still(self._session, block, portal.role)
 
     def run(self, portal: Portal, block: Block, inline: bool) -> Result:
         session = self._session
         block.begin_statement(session.activity.statement)
         statement = self._preparing.statement_for(portal.prepared, block)
+        if portal.stays:
+            portal.role = session.user
         if inline:
             far_tables = session.services.far_tables
             if not statement.is_short or (far_tables and portal.prepared.reads(far_tables)):

@@ -101,6 +101,8 @@ class Portal:
     is_at_rest: bool = True
     """No Execute is under way: the next one is a statement of its own, with its own time limit."""
     is_cursor: bool = False
+    role: str = ""
+    """As whom it began; set where other statements may come between its rows."""
     is_held: bool = False
     """WITH HOLD: outlives its transaction, if that commits."""
     is_committed: bool = False

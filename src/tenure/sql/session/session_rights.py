@@ -147,6 +147,18 @@ class StatementNeeds:
         """Whether anything is needed of the object: not of system tables and temporary ones."""
         return (id, view) in self._objects
 
+    def require_still(self, session: ActingSession, block: Block | None, role: str) -> None:
+        """The same for a statement that has begun as this role, before it gives more rows. What its own
+        transaction has dropped since is not asked for."""
+        services = session.services
+        use = None if block is None else block.begun
+        source = access_source(
+            services.store, services.catalog, services.leases.newest, use.draft if use else None
+        )
+        left = [each for each in self._needs if source.descriptor(each.id) is not None]
+        owners = {view: session.access.name_now(owner) for view, owner in self._owners.items()}
+        check_needs(source, session.access.name_now(role), left, owners)
+
     def require(self, session: ActingSession, block: Block | None) -> None:
         """Raises InsufficientPrivilege (42501) if the session's role lacks something now."""
         if not self._needs:

@@ -60,6 +60,7 @@ class Declare:
         result = statement.run(Execution(session, block, values, stays=not self.is_held, account=account))
         portal = Portal(self.prepared, values, self.prepared.columns, is_short=False)
         portal.rows, portal.tag, portal.counts = result.rows, "SELECT", True
+        portal.role = session.user
         portal.is_cursor, portal.is_held, portal.is_scrollable = True, self.is_held, self.is_scrollable
         portal.fetched, portal.account = [], account
         portal.kept = Holding(account, f'the rows of cursor "{self.name}"')

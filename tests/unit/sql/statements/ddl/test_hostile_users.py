@@ -368,3 +368,33 @@ GRANT DELETE ON app.deleted TO role_guest
         )
     )
     compare_as_guest(node, oracle, by_owner, by_guest)
+
+
+def test_a_cursor_goes_on_by_the_rights_of_the_role_that_opened_it(node: Node, oracle: Oracle) -> None:
+    by_owner = """
+CREATE TABLE app.t (a int)
+INSERT INTO app.t VALUES (1), (2), (3)
+BEGIN
+DECLARE c CURSOR FOR SELECT a FROM app.t
+FETCH c
+"""
+    by_guest = """
+FETCH c
+RESET ROLE
+ALTER TABLE app.t RENAME TO u
+FETCH c
+COMMIT
+"""
+    compare_as_guest(node, oracle, by_owner, by_guest)
+
+
+def test_a_held_cursor_has_its_rows(node: Node, oracle: Oracle) -> None:
+    by_owner = """
+CREATE TABLE app.t (a int)
+INSERT INTO app.t VALUES (1), (2)
+DECLARE c CURSOR WITH HOLD FOR SELECT a FROM app.t
+DROP TABLE app.t
+FETCH c
+CLOSE c
+"""
+    compare_as_guest(node, oracle, by_owner, "SELECT 1")

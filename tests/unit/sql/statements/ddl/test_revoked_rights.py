@@ -150,6 +150,30 @@ def _by_a_cursor(user: Talk, query: str) -> Callable[[], str]:
     return lambda: user.say(f"DECLARE after CURSOR FOR {query}").sqlstate
 
 
+def _by_an_open_cursor(user: Talk, query: str) -> Callable[[], str]:
+    do(user, "BEGIN", f"DECLARE open CURSOR FOR {query}", "FETCH 0 FROM open")
+    return lambda: user.say("FETCH open").sqlstate
+
+
+def _by_a_suspended_portal(user: Talk, query: str) -> Callable[[], str]:
+    session = user.session
+    do(user, "BEGIN")
+    session.prepare("point", query, ())
+    session.bind("begun", "point", ())
+    session.execute("begun", 1, ends=False)
+    session.sync()
+
+    def run() -> str:
+        try:
+            session.execute("begun", 1, ends=True)
+        except InsufficientPrivilege as error:
+            session.failed()
+            return error.sqlstate
+        return ""
+
+    return run
+
+
 def _copied(user: Talk, query: str) -> Callable[[], str]:
     do(user, f"COPY ({query}) TO STDOUT")
     return lambda: user.say(f"COPY ({query}) TO STDOUT").sqlstate
@@ -168,6 +192,8 @@ ROUTES = {
     "past": _of_the_past,
     "block of the past": _in_a_block_of_the_past,
     "cursor": _by_a_cursor,
+    "open cursor": _by_an_open_cursor,
+    "suspended portal": _by_a_suspended_portal,
     "copied": _copied,
     "explained": _explained,
 }
