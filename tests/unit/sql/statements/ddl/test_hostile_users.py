@@ -398,3 +398,21 @@ FETCH c
 CLOSE c
 """
     compare_as_guest(node, oracle, by_owner, "SELECT 1")
+
+
+def test_default_privileges_of_a_dropped_schema_keep_no_role(node: Node, oracle: Oracle) -> None:
+    by_owner = "ALTER DEFAULT PRIVILEGES IN SCHEMA app GRANT SELECT ON TABLES TO role_guest"
+    by_guest = """
+RESET ROLE
+DROP SCHEMA app, hers
+DROP ROLE role_guest
+CREATE ROLE role_guest
+ours: UNDROP SCHEMA app
+theirs: CREATE SCHEMA app AUTHORIZATION role_owner
+SET ROLE role_owner
+CREATE TABLE app.t (a int)
+SELECT has_table_privilege('role_guest', 'app.t', 'SELECT')
+RESET ROLE
+DROP SCHEMA app CASCADE
+"""
+    compare_as_guest(node, oracle, by_owner, by_guest)

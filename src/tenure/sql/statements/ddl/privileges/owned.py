@@ -89,6 +89,11 @@ def _is_gone(definer: Definer, id: int) -> bool:
 def _revoke(definer: Definer, role: str) -> None:
     revoke_on_objects(definer, role)
     _end_memberships(definer, role)
+    revoke_in_defaults(definer, role)
+
+
+def revoke_in_defaults(definer: Definer, role: str) -> None:
+    """Also in those of dropped schemas, which may come back."""
     records = definer.node.catalog.roles
     for defaults in list(records.all_defaults(definer.use.txn)):
         left = without_role(defaults.entries, role, defaults.role)

@@ -11,7 +11,14 @@ from tenure.catalog.accounts.column_privileges import column_names
 from tenure.catalog.accounts.privileges import noun_of
 from tenure.catalog.descriptors.definitions import AnyDescriptor, is_dropped
 from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
-from tenure.catalog.descriptors.role_records import OWNED, WHOLE_OBJECT, ObjectPrivileges, RoleObject, named
+from tenure.catalog.descriptors.role_records import (
+    EVERYWHERE,
+    OWNED,
+    WHOLE_OBJECT,
+    ObjectPrivileges,
+    RoleObject,
+    named,
+)
 from tenure.sql.statements.ddl.definition import Definer
 
 
@@ -49,6 +56,8 @@ def _lines(definer: Definer, role: str) -> Iterator[str]:
         elif found is not None and record.column in (columns := column_names(found)):
             yield f"privileges for column {columns[record.column]} of {noun_of(found)} {found.name}"
     for defaults in definer.node.catalog.roles.all_defaults(definer.use.txn):
+        if defaults.schema != EVERYWHERE and _descriptor(definer, defaults.schema) is None:
+            continue
         if role == defaults.role or any(role in (each.grantee, each.grantor) for each in defaults.entries):
             yield f"default privileges on new objects belonging to role {defaults.role}"
 

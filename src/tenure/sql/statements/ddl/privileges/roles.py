@@ -29,7 +29,7 @@ from tenure.catalog.descriptors.definitions import ROOT
 from tenure.catalog.descriptors.role_records import Membership, key_of
 from tenure.kv.records import replace
 from tenure.sql.statements.ddl.definition import Definer
-from tenure.sql.statements.ddl.privileges.owned import remove_orphans, revoke_on_objects
+from tenure.sql.statements.ddl.privileges.owned import remove_orphans, revoke_in_defaults, revoke_on_objects
 from tenure.sql.statements.ddl.privileges.role_objects import mentions_of
 from tenure.sql.text.parse import Tree, child, items, option
 
@@ -126,6 +126,7 @@ def _drop(definer: Definer, name: str) -> None:
                 detail=f"privileges for membership of role {each.member} in role {each.role}",
             )
     revoke_on_objects(definer, name)
+    revoke_in_defaults(definer, name)
     definer.set_record(("role", name), None)
     definer.node.users.set_password(definer.use.txn, name, "")
     # Another role of the name gets neither what it has started nor what it keeps.
