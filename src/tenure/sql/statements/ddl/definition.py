@@ -88,7 +88,7 @@ SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "tenure_internal")
 MAP_CHANGES = ("CREATE SCHEMA", "ALTER SCHEMA", "DROP SCHEMA")
 """The tags of statements that change a database's map."""
 
-ASKING = ("ALTER ROLE", "REASSIGN OWNED", "UNDROP ")
+ASKING = ("DROP ", "ALTER ROLE", "REASSIGN OWNED", "UNDROP ")
 """The tags of statements that ask for the rights to all that they change."""
 
 
@@ -126,8 +126,7 @@ class Definition(MapChange):
                 temporary = -1 if use.temporary is None else use.temporary.schema.id
                 give_defaults(self.node.catalog.roles, use.txn, use.draft, before, temporary=temporary)
                 follow_replacements(self.node.catalog.roles, use.txn, use.draft, before)
-                is_drop = self.tag.startswith("DROP ") and self.tag != "DROP INDEX"
-                has_asked = is_drop or self.tag.startswith(ASKING)
+                has_asked = self.tag.startswith(ASKING)
                 check_changes(
                     use,
                     execution.session.rights(block),

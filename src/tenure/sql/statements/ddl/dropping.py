@@ -138,6 +138,7 @@ def _drop_indexes(definer: Definer, paths: Sequence[list[str]], missing_ok: bool
             _missing(definer, "index", path, missing_ok)
             continue
         table, index = found
+        definer.require_dropper(table)
         referring = referring_to(definer.draft, definer.use, table)
         alter(definer.draft, definer.use, table.id, DropIndex(index.name, is_cascade, referring))
 

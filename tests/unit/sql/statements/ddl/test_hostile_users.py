@@ -416,3 +416,21 @@ RESET ROLE
 DROP SCHEMA app CASCADE
 """
     compare_as_guest(node, oracle, by_owner, by_guest)
+
+
+def test_the_owner_of_a_schema_drops_the_indexes_in_it(node: Node, oracle: Oracle) -> None:
+    by_owner = """
+GRANT CREATE ON SCHEMA app TO role_guest
+CREATE TABLE app.own (a int PRIMARY KEY)
+CREATE INDEX own_a ON app.own (a)
+"""
+    by_guest = """
+CREATE TABLE app.t (a int)
+CREATE INDEX t_a ON app.t (a)
+like: DROP INDEX app.own_a
+like: DROP INDEX app.own_pkey
+like: DROP INDEX IF EXISTS app.own_a
+SET ROLE role_owner
+DROP INDEX app.t_a
+"""
+    compare_as_guest(node, oracle, by_owner, by_guest)
