@@ -1,10 +1,12 @@
 """Which changes keep a descriptor's `logical` and `row`, and how drafts are carried over equal versions."""
 
+import msgspec
 import pytest
 
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.changes.publisher import check_made_from
+from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import (
     Column,
     DescriptorState,
@@ -18,6 +20,8 @@ from tenure.catalog.descriptors.definitions import (
 )
 from tenure.catalog.descriptors.drafts import Draft
 from tenure.catalog.descriptors.equal_versions import logical_of, numbered, row_of
+from tenure.kv.keys import Keyspace
+from tenure.kv.records import pack
 from tests.unit.catalog.tables import users
 
 FORMER = replace(users(), version=7, logical=5, row=4)
@@ -109,3 +113,13 @@ def test_a_new_descriptor_is_not_carried_to_one_that_is_there_already() -> None:
     draft.create(replace(FORMER, version=1, logical=0, row=0))
     with pytest.raises(RetryError):
         check_made_from(draft, replace(FORMER, version=1, logical=1, row=1))
+
+
+def test_a_table_of_an_older_store_has_none_of_the_new_fields() -> None:
+    new_fields = ("logical", "row", "is_lock_kept", "watchers")
+    assert Table.__struct_fields__[-len(new_fields) :] == new_fields
+    stored = msgspec.msgpack.decode(pack(FORMER))[: -len(new_fields)]
+    catalog = Catalog(Keyspace(1))
+    table = catalog.decode(b"\x01" + msgspec.msgpack.encode(stored))
+    assert table == replace(FORMER, logical=0, row=0)
+    assert (logical_of(table), row_of(table)) == (7, 7)
