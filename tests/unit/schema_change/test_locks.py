@@ -6,6 +6,7 @@ from contextlib import nullcontext
 import pytest
 
 from tenure.base.errors import RetryError, TenureError
+from tenure.catalog.changes import lock_schedule
 from tenure.catalog.changes.table_changes import SetComment, SetDefault, SetLocked, alter, empty
 from tenure.catalog.descriptors.definitions import Column, TypeRef, replace
 from tenure.catalog.descriptors.equal_versions import logical_of, row_of
@@ -365,3 +366,13 @@ def test_a_job_that_another_node_takes_over_in_a_long_stage_unlocks_before_it_go
     long_stages: None,
 ) -> None:
     crash_everywhere("add index")
+
+
+def test_a_node_that_starts_finds_tables_that_were_left_unlocked(
+    cluster: Cluster, node: SchemaNode, id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock_schedule, "LOOKS_MAX", 1)
+    node.run(lambda use: alter(use.draft, use, id, SetLocked(True)))
+    heir = cluster.add()
+    cluster.until(lambda: is_locked_by(heir, id), seconds=60.0)
+    assert node.table(id).is_lock_kept

@@ -17,7 +17,7 @@ Invariant (I33): a lock is a version of its own, made while no mark is on the ta
 Walk: `composition.background` runs `step` in a loop; `changefeed.leased_schema` calls `want`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from tenure.base.errors import LockNotAvailable
@@ -41,6 +41,9 @@ SPREAD_SECONDS = 0.25
 
 AGAIN_SECONDS = 0.5
 """How long a table waits that could not be locked: older versions are still in use, or it changes."""
+
+LOOKS_MAX = 200
+"""Descriptors that a step of a starting node looks at: a few milliseconds."""
 
 BATCH_MAX = 100
 """Tables per commit: others that conflict with one of them make all of them wait for the next step."""
@@ -72,6 +75,8 @@ class LockSchedule:
         self._wishes: dict[int, LockWish] = {}
         self._looked: CatalogView | None = None
         """The catalog as of the last look."""
+        self._left: list[int] = []
+        """The descriptors that were not looked at since the node started."""
         self.on_wish: Callable[[], None] = lambda: None
         """Called when there is something new to do."""
 
@@ -109,14 +114,21 @@ class LockSchedule:
         return 0.0 if len(due) > len(batch) else LOOK_SECONDS
 
     def _look(self) -> None:
-        """Finds tables that have become unlocked, from what was changed since the last look."""
+        """Finds tables that have become unlocked, from what was changed since the last look.
+
+        A node that starts looks at all of them once, some in each step: a large catalog is not decoded at
+        once.
+        """
         looked, newest = self._looked, self._leases.newest
         if newest is None:
             return
-        ids: Iterable[int] = newest.ids() if looked is None else looked.changed_since()[0]
+        if looked is None:
+            self._left = newest.ids()
+        some, self._left = self._left[:LOOKS_MAX], self._left[LOOKS_MAX:]
+        changed = set() if looked is None else looked.changed_since()[0]
         self._looked = newest
-        for id in ids:
-            table = newest.descriptor(id)
+        for id in sorted(changed.union(some)):
+            table = newest.glance(id)
             if isinstance(table, Table) and _is_waiting(table):
                 due = self._env.monotonic() + self._env.rng.random() * SPREAD_SECONDS
                 self._add(id, due, frozenset())

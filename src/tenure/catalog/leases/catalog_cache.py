@@ -115,11 +115,13 @@ class CatalogView:
 
     def glances(self) -> Iterator[AnyDescriptor]:
         """All descriptors; values that were not decoded yet are not kept."""
-        for id in self.ids():
-            entry = self.find(id)
-            if entry is not None:
-                assert isinstance(entry, CachedEntry)
-                yield entry.glance(self._cache.catalog)
+        return (found for id in self.ids() if (found := self.glance(id)) is not None)
+
+    def glance(self, id: int) -> AnyDescriptor | None:
+        """A descriptor; a value that was not decoded yet is not kept."""
+        entry = self.find(id)
+        assert entry is None or isinstance(entry, CachedEntry)
+        return None if entry is None else entry.glance(self._cache.catalog)
 
     def id_at(self, place: NameKey) -> int | None:
         found = self.find((place.database, place.schema, place.name))
