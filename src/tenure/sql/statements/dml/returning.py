@@ -68,7 +68,7 @@ def _show_sides(level: QueryLevel, table: Table, names: dict[str, str]) -> tuple
     starts: dict[str, int] = {}
     for side, name in names.items():
         _, (item,) = bind_from.table_item(table, level, [name], None)
-        item.has_columns = False
+        item.has_columns, item.path = False, ()  # the table's own name means the table
         level.items.append(item)
         starts[side] = item.start
     return starts.get("old"), starts.get("new")
