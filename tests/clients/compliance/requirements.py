@@ -1,0 +1,51 @@
+"""What SQLAlchemy's compliance suite may ask of a dialect for PostgreSQL, by the names of its requirements.
+
+Walk: `test_compliance` names `PostgresRequirements` in the configuration of the suite.
+"""
+
+from typing import Any
+
+from sqlalchemy.testing import exclusions
+from sqlalchemy.testing.requirements import SuiteRequirements
+
+OPEN = """
+ad_hoc_engines array_type autocommit autoincrement_insert binary_literals bound_limit_offset
+cast_precision_numerics_many_significant_digits check_constraint_reflection column_collation_reflection
+comment_reflection comment_reflection_full_unicode computed_columns computed_columns_default_persisted
+computed_columns_reflect_persisted computed_columns_stored constraint_comment_reflection
+cross_schema_fk_reflection ctes ctes_with_update_delete ctes_with_values date_coerces_from_datetime
+date_historic datetime_historic datetime_interval datetime_microseconds datetime_timezone
+default_schema_name_switch deferrable_fks delete_from delete_returning
+duplicate_key_raises_integrity_error empty_inserts empty_strings_varchar except_
+expressions_against_unbounded_text fetch_expression fetch_first fetch_no_order_by fetch_ties
+fk_constraint_option_reflection_ondelete_noaction fk_constraint_option_reflection_ondelete_restrict
+fk_constraint_option_reflection_onupdate_restrict floats_to_four_decimals
+foreign_key_constraint_option_reflection_ondelete foreign_key_constraint_option_reflection_onupdate
+foreign_key_ddl generic_classes get_isolation_level_values graceful_disconnects
+group_by_complex_expression has_temp_table identity_columns identity_columns_standard
+implicit_default_schema implicitly_named_constraints independent_connections index_ddl_if_exists
+index_reflection indexes_with_ascdesc infinity_floats inline_check_constraint_reflection
+insert_executemany_returning insert_from_select insert_returning intersect isolation_level
+json_index_supplementary_unicode_element json_type literal_float_coercion multivalues_inserts
+nullsordering numeric_received_as_decimal_untyped offset order_by_col_from_union
+order_by_label_with_expression percent_schema_names precision_numerics_enotation_large
+precision_numerics_general precision_numerics_many_significant_digits
+precision_numerics_retains_significant_digits primary_key_constraint_reflection recursive_fk_cascade
+reflect_indexes_with_ascdesc reflect_tables_no_columns reflects_pk_names regexp_match regexp_replace
+sane_rowcount savepoints schema_create_delete schemas sequences sequences_optional server_side_cursors
+sql_expression_limit_offset standalone_binds subqueries supports_distinct_on table_ddl_if_exists
+table_reflection temp_table_names temp_table_reflection temporary_tables temporary_views text_type
+time_microseconds timestamp_microseconds tuple_in tuple_in_w_empty unbounded_varchar unicode_data
+unicode_ddl unique_constraint_reflection unusual_column_name_characters update_from update_returning
+uuid_data_type view_column_reflection view_reflection views window_functions window_range
+"""
+
+
+class PostgresRequirements(SuiteRequirements):
+    def get_isolation_levels(self, config: Any) -> dict[str, Any]:
+        levels = {"READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", "AUTOCOMMIT"}
+        return {"default": "READ COMMITTED", "supported": levels}
+
+
+for _name in OPEN.split():
+    setattr(PostgresRequirements, _name, property(lambda self: exclusions.open()))  # type: ignore[no-untyped-call]
