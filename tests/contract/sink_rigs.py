@@ -18,6 +18,7 @@ from tenure.changefeed.records import FeedPosition, TablePosition
 from tenure.changefeed.sinks.destinations import destination_of
 from tenure.changefeed.sinks.sink import Sink, SinkRun
 from tenure.storage.locations import Locations
+from tests.kafka_cluster import KafkaCluster
 from tests.webhook_server import WebhookServer
 
 JOB = 42
@@ -42,7 +43,7 @@ def settings_with(texts: dict[str, str]) -> Settings:
 def sink_run(run: int, options: FeedOptions = OPTIONS, **others: Any) -> SinkRun:
     """A run that may always send, to loopback too."""
     env, settings = SystemEnv(), settings_with(LOOPBACK)
-    always = SinkRun(JOB, run, options, env, lambda: settings, lambda: SEND_SECONDS, env.sleep)
+    always = SinkRun(JOB, run, options, ("t",), env, lambda: settings, lambda: SEND_SECONDS, env.sleep)
     return always._replace(**others)
 
 
@@ -62,6 +63,8 @@ class Delivery(NamedTuple):
     run: int
     number: int
     is_resolved: bool = False
+    partition: int = 0
+    """There is an order in each of them."""
 
 
 class Rig(Protocol):
@@ -127,3 +130,28 @@ class WebhookRig:
 
     def close(self) -> None:
         self.server.close()
+
+
+class KafkaRig:
+    delivers_once = False
+
+    def __init__(self, _: Path) -> None:
+        self.cluster = KafkaCluster()
+
+    def open(self, run: int) -> Sink:
+        settings = settings_with({"changefeed.kafka.brokers": "*"})
+        return destination_of(self.cluster.url(), Locations(None), settings).open(sink_run(run))
+
+    def deliveries(self) -> Sequence[Delivery]:
+        return list(self._read())
+
+    def _read(self) -> Iterator[Delivery]:
+        for record in self.cluster.records("t"):
+            run, value = int(record.headers["tenure-run"]), json.loads(record.value or b"null")
+            if record.key is None:
+                yield Delivery(run, parse(value["resolved"]), True, record.partition)
+            else:
+                yield Delivery(run, value["after"]["n"], False, record.partition)
+
+    def close(self) -> None:
+        self.cluster.close()

@@ -44,10 +44,18 @@ WEBHOOK_PORTS = Setting(
     description="The ports that webhooks may have; http:// needs 80 or another one.",
 )
 
+KAFKA_BROKERS = Setting(
+    name="changefeed.kafka.brokers",
+    kind=NAMES,
+    default="",
+    description="The brokers that changefeeds may name, as host:port; * is any, an empty list none.",
+)
+
 FEED_SETTINGS: tuple[AnySetting, ...] = (
     SINK_TIMEOUT,
     WEBHOOK_HTTP,
     WEBHOOK_HOSTS,
     WEBHOOK_NETWORKS,
     WEBHOOK_PORTS,
+    KAFKA_BROKERS,
 )

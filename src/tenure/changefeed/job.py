@@ -126,7 +126,8 @@ def payload_of(services: FeedServices, run: Run) -> FeedPayload:
 def _sink_run(services: FeedServices, run: Run, payload: FeedPayload) -> SinkRun:
     store = services.sources.store
     return SinkRun(
-        *(run.job.id, run.fence.run, payload.options, store.env),
+        *(run.job.id, run.fence.run, payload.options, tuple(each.name for each in payload.tables)),
+        env=store.env,
         settings=lambda: store.settings,
         begin_send=SendWindow(store, services.session, run).wait,
         sleep=run.sleep,

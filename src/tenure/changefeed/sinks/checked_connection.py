@@ -84,7 +84,10 @@ def _connected(address: WebhookAddress, targets: Sequence[str], env: Env, deadli
             break
         try:
             # An address, not a name: nothing is resolved again.
-            return socket.create_connection((target, address.port), timeout=seconds)
+            plain = socket.create_connection((target, address.port), timeout=seconds)
+            # A request is two writes: the second must not wait for an acknowledgement of the first.
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return plain
         except OSError as error:
             failure = error
     raise _unreachable(address, failure) from None

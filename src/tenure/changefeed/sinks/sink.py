@@ -30,6 +30,8 @@ class SinkRun(NamedTuple):
     job: int
     run: int
     options: FeedOptions
+    topics: tuple[str, ...]
+    """Of its tables, as far as they are there when it begins."""
     env: Env
     settings: Callable[[], Settings]
     begin_send: Callable[[], float]

@@ -61,7 +61,7 @@ class CreateChangefeed(Control):
         destination = feeds.destination(self.location)
         require_files(session.rights(), destination.role, destination.action)
         options = destination.adapted(options_of(execution, self.options))
-        destination.check()
+        destination.check(self.names)
         begin = position_of(feeds, self.tables, options)
         payload = FeedPayload(self._feed_tables(), self.location, options, begin, destination.shown)
         described = f"{TAG} FOR TABLE {', '.join(self.names)} INTO '{destination.shown}'"
