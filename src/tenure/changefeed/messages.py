@@ -21,7 +21,7 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp, to_text
-from tenure.changefeed.options import Envelope, FeedOptions
+from tenure.changefeed.options import Envelope, FeedOptions, Format
 from tenure.changefeed.version_rows import MessageColumn, RowChange, Values, VersionRows
 from tenure.expr.functions.json_making import json_text_of
 from tenure.expr.types.datatype import Datum
@@ -40,6 +40,8 @@ class Message(NamedTuple):
     value: str | None
     """JSON; None where the envelope has none."""
     at: Timestamp
+    change: RowChange | None = None
+    """The change itself instead of key and value, for formats that are no text."""
 
 
 def resolved_text(at: Timestamp) -> str:
@@ -54,6 +56,8 @@ class Encoder:
         self._encodings: dict[int, _Encoding] = {}
 
     def message(self, topic: str, change: RowChange) -> Message:
+        if self._options.format is not Format.JSON:
+            return Message(topic, "", None, change.at, change)
         encoding = self._encoding(change.rows)
         key = encoding.key(change.key)
         if self._options.envelope is Envelope.KEY_ONLY:

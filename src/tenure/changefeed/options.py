@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TypeVar
 
-from tenure.base.errors import InvalidParameter, NotSupported
+from tenure.base.errors import InvalidParameter
 from tenure.base.setting_kinds import parse_duration, render_duration
 from tenure.base.timestamp import MAX_AT, ZERO_AT, Timestamp
 from tenure.kv.records import Record
@@ -24,6 +24,11 @@ class Envelope(Enum):
     BARE = "bare"
     KEY_ONLY = "key_only"
     ROW = "row"
+
+
+class Format(Enum):
+    JSON = "json"
+    PARQUET = "parquet"
 
 
 class InitialScan(Enum):
@@ -61,6 +66,7 @@ PROTECT_SECONDS_MIN = 60.0
 
 class FeedOptions(Record, frozen=True):
     envelope: Envelope = Envelope.WRAPPED
+    format: Format = Format.JSON
     updated: bool = False
     mvcc_timestamp: bool = False
     diff: bool = False
@@ -84,11 +90,10 @@ def read_options(values: Mapping[str, str | None], time_of: Callable[[str], Time
     for name in values:
         if name not in _OPTIONS:
             raise InvalidParameter(f'option "{name}" is not one of a changefeed')
-    if (values.get("format") or "json").lower() != "json":
-        raise NotSupported("the format of a changefeed is json")
     cursor_at = time_of(_text(values, "cursor")) if "cursor" in values else ZERO_AT
     options = FeedOptions(
         envelope=_choice(values, "envelope", Envelope, Envelope.WRAPPED),
+        format=_choice(values, "format", Format, Format.JSON),
         updated=_is_on(values, "updated"),
         mvcc_timestamp=_is_on(values, "mvcc_timestamp"),
         diff=_is_on(values, "diff"),
@@ -112,6 +117,8 @@ def _check(options: FeedOptions) -> None:
         raise InvalidParameter('a feed with "initial_scan" = only ends by itself, and has no "end_time"')
     if options.diff and options.envelope in (Envelope.KEY_ONLY, Envelope.ROW):
         raise InvalidParameter(f'"diff" has no place in the envelope "{options.envelope.value}"')
+    if options.format is not Format.JSON and options.envelope is not Envelope.WRAPPED:
+        raise InvalidParameter(f'the format "{options.format.value}" has the envelope "wrapped" alone')
 
 
 _OPTIONS = frozenset(

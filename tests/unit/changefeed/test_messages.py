@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tenure.base.errors import InvalidParameter, NotSupported
+from tenure.base.errors import InvalidParameter
 from tenure.base.timestamp import parse, to_text
 from tenure.changefeed.messages import METADATA, Message, line
 from tenure.changefeed.options import Envelope, FeedOptions, InitialScan, SchemaPolicy, read_options
@@ -111,13 +111,10 @@ def test_options_are_read_once() -> None:
         {"initial_scan": "only", "end_time": "5"},
         {"envelope": "row", "diff": None},
         {"cursor": None},
+        {"format": "xml"},
+        {"format": "parquet", "envelope": "row"},
     ],
 )
 def test_bad_options_are_refused(values: dict[str, str | None]) -> None:
     with pytest.raises(InvalidParameter):
         read_options(values, parse)
-
-
-def test_another_format_is_not_supported() -> None:
-    with pytest.raises(NotSupported):
-        read_options({"format": "avro"}, parse)

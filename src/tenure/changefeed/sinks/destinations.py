@@ -17,7 +17,7 @@ from tenure.base.errors import InvalidParameter, NotSupported
 from tenure.base.feed_settings import KAFKA_BROKERS, SINK_TIMEOUT
 from tenure.base.setting_values import Settings
 from tenure.catalog.accounts.predefined_roles import CONNECT_ELSEWHERE, WRITE_FILES
-from tenure.changefeed.options import FeedOptions
+from tenure.changefeed.options import FeedOptions, Format
 from tenure.changefeed.sinks.checked_connection import checked_addresses
 from tenure.changefeed.sinks.egress import EgressRules, rules_of
 from tenure.changefeed.sinks.files import FileSink
@@ -92,6 +92,7 @@ class WebhookDestination:
         self.shown = address.shown
 
     def adapted(self, options: FeedOptions) -> FeedOptions:
+        _refuse_file_formats(options)
         return replace(options, key_in_value=True, topic_in_value=True)
 
     def check(self, topics: Sequence[str]) -> None:
@@ -112,6 +113,7 @@ class KafkaDestination:
         self.shown = address.shown
 
     def adapted(self, options: FeedOptions) -> FeedOptions:
+        _refuse_file_formats(options)
         return options
 
     def check(self, topics: Sequence[str]) -> None:
@@ -121,3 +123,8 @@ class KafkaDestination:
 
     def open(self, run: SinkRun) -> Sink:
         return KafkaSink(self._address, run)
+
+
+def _refuse_file_formats(options: FeedOptions) -> None:
+    if options.format is not Format.JSON:
+        raise InvalidParameter(f'the format "{options.format.value}" is for files')

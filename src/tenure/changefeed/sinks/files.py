@@ -1,6 +1,6 @@
-"""NDJSON files: messages as lines, and a manifest per batch that makes its files count.
+"""Files: messages as NDJSON or Parquet, and a manifest per batch that makes its files count.
 
-    42/000000000007-r3-1-users.ndjson      lines of one table: batch 7 of job 42, written by its run 3
+    42/000000000007-r3-1-users.ndjson      changes of one table: batch 7 of job 42, by its run 3
     42/000000000007.json                   the manifest of batch 7: its files, resolved timestamp and position
 
 A file that no manifest names does not exist for readers. They read the manifests in order of their numbers,
@@ -24,12 +24,16 @@ from typing import NamedTuple
 
 from tenure.base.errors import FileExists, FileMissing, RetryError
 from tenure.base.timestamp import to_text
-from tenure.changefeed.messages import Message, line
+from tenure.changefeed.messages import Message
+from tenure.changefeed.options import Format
 from tenure.changefeed.records import FeedPosition
+from tenure.changefeed.sinks.file_bodies import FileBody, body_for
 from tenure.changefeed.sinks.sink import SinkRun
 from tenure.kv.records import pack, replace, unpack
 from tenure.storage.location_text import file_stem
 from tenure.storage.locations import Location
+
+ENDINGS = {Format.JSON: "ndjson", Format.PARQUET: "parquet"}
 
 FILE_BYTES = 16 << 20
 """A file of so many bytes is written before its batch is complete: memory holds no more per table."""
@@ -45,26 +49,15 @@ class BatchFile(NamedTuple):
     bytes: int
 
 
-class _Lines:
-    """The lines of one table that are not in a file yet."""
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-        self.bytes = 0
-
-    def add(self, text: bytes) -> None:
-        self.parts.append(text)
-        self.bytes += len(text)
-
-
 class FileSink:
     def __init__(self, location: Location, run: SinkRun) -> None:
         self._location = location
         self._directory = str(run.job)
         self._run = run.run
         self._options = run.options
+        self._ending = ENDINGS[run.options.format]
         self._batch = 0
-        self._lines: dict[str, _Lines] = {}
+        self._bodies: dict[str, FileBody] = {}
         self._files: list[BatchFile] = []
         self._is_tidy = False
 
@@ -77,16 +70,19 @@ class FileSink:
     def emit(self, messages: Sequence[Message]) -> int:
         size = 0
         for message in messages:
-            text = line(message, self._options).encode() + b"\n"
-            lines = self._lines.setdefault(message.topic, _Lines())
-            lines.add(text)
-            size += len(text)
-            if lines.bytes >= FILE_BYTES:
+            body = self._bodies.get(message.topic)
+            if body is not None and not body.takes(message):
+                self._write(message.topic)  # the files of a table are in the order of its changes
+                body = None
+            if body is None:
+                body = self._bodies[message.topic] = body_for(message, self._options)
+            size += body.add(message)
+            if body.size >= FILE_BYTES:
                 self._write(message.topic)
         return size
 
     def commit(self, position: FeedPosition) -> FeedPosition:
-        for topic in [*self._lines]:
+        for topic in [*self._bodies]:
             self._write(topic)
         position = replace(position, batch=self._batch + 1)
         name = self._manifest_name(position.batch)
@@ -104,16 +100,17 @@ class FileSink:
 
     def close(self) -> None:
         """The files without a manifest are deleted; those of a process that has died, by the next run."""
-        self._lines = {}
+        self._bodies = {}
         files, self._files = self._files, []
         self._location.delete([each.name for each in files])
 
     def _write(self, topic: str) -> None:
-        lines = self._lines.pop(topic)
+        body = self._bodies.pop(topic)
         number = len(self._files) + 1
-        name = f"{self._stem(self._batch + 1)}-r{self._run}-{number}-{file_stem(topic)}.ndjson"
-        self._put(name, b"".join(lines.parts))
-        self._files.append(BatchFile(name, topic, len(lines.parts), lines.bytes))
+        name = f"{self._stem(self._batch + 1)}-r{self._run}-{number}-{file_stem(topic)}.{self._ending}"
+        content = body.content()
+        self._put(name, content)
+        self._files.append(BatchFile(name, topic, body.rows, len(content)))
 
     def _put(self, name: str, data: bytes) -> None:
         with self._location.create(name) as output:
