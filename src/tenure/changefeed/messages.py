@@ -5,6 +5,7 @@
     bare       [1]    {"a": 1, "b": 2, "__tenure__": {...}}        {"__tenure__": {"deleted": true, ...}}
     row        [1]    {"a": 1, "b": 2}                             null
     key_only   [1]    none                                         none
+    debezium   {"a": 1}   see `changefeed.debezium`
 
 `updated` and `mvcc_timestamp` tell when: the time of the change, which for rows of a scan is the time of the
 scan. `diff` adds `before`. `key_in_value` adds the key, `topic_in_value` the topic. Wrapped messages have
@@ -21,6 +22,7 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp, to_text
+from tenure.changefeed.debezium import debezium_value
 from tenure.changefeed.options import Envelope, FeedOptions, Format
 from tenure.changefeed.version_rows import MessageColumn, RowChange, Values, VersionRows
 from tenure.expr.functions.json_making import json_text_of
@@ -42,6 +44,7 @@ class Message(NamedTuple):
     at: Timestamp
     change: RowChange | None = None
     """The change itself instead of key and value, for formats that are no text."""
+    is_deletion: bool = False
 
 
 def resolved_text(at: Timestamp) -> str:
@@ -59,10 +62,23 @@ class Encoder:
         if self._options.format is not Format.JSON:
             return Message(topic, "", None, change.at, change)
         encoding = self._encoding(change.rows)
+        if self._options.envelope is Envelope.DEBEZIUM:
+            return self._debezium(topic, encoding, change)
         key = encoding.key(change.key)
         if self._options.envelope is Envelope.KEY_ONLY:
             return Message(topic, key, None, change.at)
         return Message(topic, key, self._value(topic, encoding, key, change), change.at)
+
+    def _debezium(self, topic: str, encoding: "_Encoding", change: RowChange) -> Message:
+        after = "null" if change.after is None else f"{{{encoding.members(change.after)}}}"
+        value = debezium_value(topic, change, before=self._before(change), after=after)
+        key = encoding.key_object(change.key)
+        return Message(topic, key, value, change.at, is_deletion=change.after is None)
+
+    def _before(self, change: RowChange) -> str:
+        if change.before is None or change.before_rows is None:
+            return "null"
+        return f"{{{self._encoding(change.before_rows).members(change.before)}}}"
 
     def _value(self, topic: str, encoding: "_Encoding", key: str, change: RowChange) -> str:
         options = self._options
@@ -82,10 +98,7 @@ class Encoder:
         options, at = self._options, to_text(change.at)
         beside = []
         if options.diff:
-            before = "null"
-            if change.before is not None and change.before_rows is not None:
-                before = f"{{{self._encoding(change.before_rows).members(change.before)}}}"
-            beside.append(f'"before":{before}')
+            beside.append(f'"before":{self._before(change)}')
         if options.key_in_value:
             beside.append(f'"key":{key}')
         if options.topic_in_value:
@@ -122,6 +135,12 @@ class _Encoding:
             "[" + ",".join([write(value, UTC) for write, value in zip(self._key, values, strict=True)]) + "]"
         )
 
+    def key_object(self, values: Values) -> str:
+        pairs = zip(self.rows.key_columns, self._key, values, strict=True)
+        return (
+            "{" + ",".join([f"{quoted(each.name)}:{write(value, UTC)}" for each, write, value in pairs]) + "}"
+        )
+
     def members(self, values: Values) -> str:
         """The members of the row's object; hidden key columns stand behind the others, and are left out."""
         pairs = zip(self._members, values, strict=False)
@@ -133,8 +152,8 @@ def _writers(columns: Sequence[MessageColumn]) -> list[Write]:
 
 
 def line(message: Message, options: FeedOptions) -> str:
-    """A message for a consumer without a place for keys. Wrapped and bare ones contain their key."""
-    if options.envelope in (Envelope.WRAPPED, Envelope.BARE):
+    """A message for a consumer without a place for keys. All but `row` and `key_only` contain their key."""
+    if options.envelope in (Envelope.WRAPPED, Envelope.BARE, Envelope.DEBEZIUM):
         assert message.value is not None
         return message.value
     value = "" if message.value is None else f',"value":{message.value}'

@@ -24,6 +24,7 @@ class Envelope(Enum):
     BARE = "bare"
     KEY_ONLY = "key_only"
     ROW = "row"
+    DEBEZIUM = "debezium"
 
 
 class Format(Enum):
@@ -91,12 +92,14 @@ def read_options(values: Mapping[str, str | None], time_of: Callable[[str], Time
         if name not in _OPTIONS:
             raise InvalidParameter(f'option "{name}" is not one of a changefeed')
     cursor_at = time_of(_text(values, "cursor")) if "cursor" in values else ZERO_AT
+    envelope = _choice(values, "envelope", Envelope, Envelope.WRAPPED)
     options = FeedOptions(
-        envelope=_choice(values, "envelope", Envelope, Envelope.WRAPPED),
+        envelope=envelope,
         format=_choice(values, "format", Format, Format.JSON),
         updated=_is_on(values, "updated"),
         mvcc_timestamp=_is_on(values, "mvcc_timestamp"),
-        diff=_is_on(values, "diff"),
+        # Whether a row is new is part of Debezium's envelope.
+        diff=_is_on(values, "diff") or envelope is Envelope.DEBEZIUM,
         key_in_value=_is_on(values, "key_in_value"),
         topic_in_value=_is_on(values, "topic_in_value"),
         resolved_seconds=_resolved_seconds(values),

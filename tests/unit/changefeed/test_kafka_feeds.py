@@ -119,6 +119,13 @@ def test_a_deletion_without_a_value_is_kafkas_tombstone(cluster: KafkaCluster) -
     assert records[0].headers == {"tenure-job": "42", "tenure-run": "3"}
 
 
+def test_a_deletion_of_debeziums_envelope_is_followed_by_a_tombstone(cluster: KafkaCluster) -> None:
+    sink = sink_to(cluster, FeedOptions(Envelope.DEBEZIUM), topic_name="debezium")
+    sink.emit([Message("t", '{"a":1}', '{"op":"d"}', 1, is_deletion=True)])
+    sink.close()
+    assert [each.value for each in cluster.records("debezium")] == [b'{"op":"d"}', None]
+
+
 def test_brokers_that_are_gone_end_the_run_and_leave_nothing_queued() -> None:
     gone = KafkaCluster()
     sink = sink_to(gone, seconds=1.0)

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from tenure.base.errors import InvalidParameter
-from tenure.base.timestamp import parse, to_text
+from tenure.base.timestamp import micros_of, parse, to_text
+from tenure.changefeed.debezium import debezium_value
 from tenure.changefeed.messages import METADATA, Message, line
 from tenure.changefeed.options import Envelope, FeedOptions, InitialScan, SchemaPolicy, read_options
+from tenure.changefeed.version_rows import RowChange
 from tests.unit.changefeed.feeding import Feeding, SteppedFeed
 
 
@@ -19,12 +21,16 @@ def emitted(feeding: Feeding, **given: str | None) -> list[Message]:
     feeding.done("INSERT INTO t VALUES (1, 'x')")
     feeding.done("UPDATE t SET b = 'y\"' WHERE a = 1")
     feeding.done("DELETE FROM t WHERE a = 1")
-    until_at = feeding.now()
-    while feed.feed.position.resolved_at < until_at:
-        feed.feed.step()
+    step_through(feeding, feed)
     feed.feed.close()
     assert [each.key for each in feed.sink.messages] == ["[1]"] * 3
     return feed.sink.messages
+
+
+def step_through(feeding: Feeding, feed: SteppedFeed) -> None:
+    until_at = feeding.now()
+    while feed.feed.position.resolved_at < until_at:
+        feed.feed.step()
 
 
 def values(messages: list[Message]) -> list[Any]:
@@ -118,3 +124,47 @@ def test_options_are_read_once() -> None:
 def test_bad_options_are_refused(values: dict[str, str | None]) -> None:
     with pytest.raises(InvalidParameter):
         read_options(values, parse)
+
+
+def test_debezium(feeding: Feeding) -> None:
+    feeding.done("CREATE TABLE t (a int PRIMARY KEY, b text)")
+    feeding.done("INSERT INTO t VALUES (1, 'x')")
+    feed = SteppedFeed(feeding, ("t",), read_options({"envelope": "debezium"}, parse))
+    step_through(feeding, feed)
+    feeding.done("INSERT INTO t VALUES (2, 'y')")
+    feeding.done("UPDATE t SET b = 'z' WHERE a = 2")
+    feeding.done("DELETE FROM t WHERE a = 2")
+    step_through(feeding, feed)
+    feed.feed.close()
+    messages = feed.sink.messages
+    assert [each.key for each in messages] == ['{"a":1}', *['{"a":2}'] * 3]
+    assert [each.is_deletion for each in messages] == [False, False, False, True]
+    read = values(messages)
+    y, z = {"a": 2, "b": "y"}, {"a": 2, "b": "z"}
+    assert [(each["op"], each["before"], each["after"]) for each in read] == [
+        ("r", None, {"a": 1, "b": "x"}),
+        ("c", None, y),
+        ("u", y, z),
+        ("d", z, None),
+    ]
+    assert [each["source"]["snapshot"] for each in read] == ["true", "false", "false", "false"]
+    for message, value in zip(messages, read, strict=True):
+        milliseconds = micros_of(message.at) // 1000
+        assert (value["ts_ms"], value["source"]["ts_ms"]) == (milliseconds, milliseconds)
+        assert value["source"]["updated"] == to_text(message.at)
+        assert value["source"]["connector"] == "tenure" and value["transaction"] is None
+        assert line(message, FeedOptions(Envelope.DEBEZIUM)) == message.value
+
+
+@pytest.mark.parametrize(
+    ("topic", "parts"),
+    [
+        ("defaultdb.app.orders", ["defaultdb", "app", "orders"]),
+        ('d."a.b"."say ""hi"""', ["d", "a.b", 'say "hi"']),
+        ("t", ["", "", "t"]),
+    ],
+)
+def test_debezium_names_database_schema_and_table(topic: str, parts: list[str]) -> None:
+    change = RowChange(None, 1, (), None)  # type: ignore[arg-type]
+    source = json.loads(debezium_value(topic, change, before="null", after="null"))["source"]
+    assert [source[each] for each in ("db", "schema", "table")] == parts

@@ -69,6 +69,8 @@ class KafkaSink:
             self._topics[topic] = None
             key, value = message.key.encode(), _value(message)
             entries.append({"topic": topic, "key": key, "value": value})
+            if message.is_deletion and value is not None:
+                entries.append({"topic": topic, "key": key, "value": None})  # for Kafka's compaction
             size += len(key) + len(value or b"")
         self._send(entries)
         return size
