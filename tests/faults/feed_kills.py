@@ -1,6 +1,6 @@
 """Nodes that run a changefeed are killed: its files rebuild the table at every resolved timestamp.
 
-Walk: `__main__` and `test_sql_smoke` call `feed_kill` with a `Run`.
+Walk: `__main__` and `test_sql_smoke` call `feed_kill` with a `Run`; `webhook_kills` compares in the same way.
 """
 
 import json
@@ -36,10 +36,10 @@ def feed_kill(run: Run) -> Result:
         batches = Batches(Path(files) / "f", job)
         while not kills or time.monotonic() < until:
             killed = NODES[kills % 2]
-            _load(nodes, NODES[(kills + 1) % 2], nodes.rng)
+            load(nodes, NODES[(kills + 1) % 2], nodes.rng)
             nodes.kill(killed)
             kills += 1
-            _load(nodes, NODES[kills % 2], nodes.rng)
+            load(nodes, NODES[kills % 2], nodes.rng)
             nodes.start(killed)
         ((now,),) = nodes.execute("n0", "SELECT cluster_logical_timestamp()::text")
         result.require(
@@ -52,7 +52,7 @@ def feed_kill(run: Run) -> Result:
     return result
 
 
-def _load(nodes: SqlNodes, name: str, rng: random.Random) -> None:
+def load(nodes: SqlNodes, name: str, rng: random.Random) -> None:
     with nodes.connect(name) as client:
         for number in range(STATEMENTS):
             try:
@@ -104,10 +104,15 @@ class Batches:
 
     def _differs(self, client: "psycopg.Connection[Any]", rebuilt: Rebuilt, resolved: str) -> bool:
         rebuilt.resolve(parse(resolved))
-        cursor = client.execute(f"SELECT * FROM t AS OF SYSTEM TIME '{resolved}'".encode())
-        columns = [each.name for each in cursor.description or ()]
         self.comparisons += 1
-        rows = rebuilt.at(parse(resolved)).values()
-        return sorted(map(str, cursor.fetchall())) != sorted(
-            str(tuple(row.get(each) for each in columns)) for row in rows
-        )
+        return differs(client, rebuilt, resolved)
+
+
+def differs(client: "psycopg.Connection[Any]", rebuilt: Rebuilt, at: str) -> bool:
+    """Whether the table is another one at that time."""
+    cursor = client.execute(f"SELECT * FROM t AS OF SYSTEM TIME '{at}'".encode())
+    columns = [each.name for each in cursor.description or ()]
+    rows = rebuilt.at(parse(at)).values()
+    return sorted(map(str, cursor.fetchall())) != sorted(
+        str(tuple(row.get(each) for each in columns)) for row in rows
+    )

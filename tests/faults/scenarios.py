@@ -40,6 +40,7 @@ from tests.faults import (
     sql_drain,
     sql_processes,
     sql_short_history,
+    webhook_kills,
 )
 from tests.faults.harness import Result, Run
 
@@ -99,6 +100,7 @@ SCENARIOS = (
     Scenario("import_kill", import_kills.import_kill, quick_engines=("sqlite",)),
     Scenario("export_kill", export_kills.export_kill, quick_engines=("postgres",)),
     Scenario("feed_kill", feed_kills.feed_kill),
+    Scenario("webhook_kill", webhook_kills.webhook_kill),
     Scenario("fill_kill", fill_kills.fill_kill, quick_engines=("sqlite",)),
     Scenario("import_history", import_history.import_history),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),

@@ -12,6 +12,7 @@ from tests.faults import (
     sql_drain,
     sql_processes,
     sql_short_history,
+    webhook_kills,
 )
 from tests.faults.harness import Run
 from tests.faults.smoke import both_engines, holds, longer_run, one_engine
@@ -36,6 +37,11 @@ def test_clients_go_on_while_tables_change_and_nodes_die(run: Run) -> None:
 @one_engine("sqlite", scenario="feed_kill")
 def test_a_changefeed_whose_nodes_are_killed_loses_and_repeats_nothing(run: Run) -> None:
     holds(feed_kills.feed_kill(run))
+
+
+@longer_run("postgres", scenario="webhook_kill")
+def test_a_webhook_has_everything_when_nodes_are_killed_and_it_fails_itself(run: Run) -> None:
+    holds(webhook_kills.webhook_kill(run))
 
 
 @longer_run("sqlite", scenario="sql_drain")
