@@ -16,6 +16,7 @@ KNOWN_TO = {
     "confluent_kafka": ("changefeed/sinks/kafka.py",),
     "cryptography": ("catalog/accounts/sealing.py",),
     "duckdb": ("sql/duck/*.py",),
+    "fastavro": ("pipeline/writing/avro_changes.py",),
     "fsspec": ("storage/bucket.py",),
     "google": ("sql/text/parse.py",),  # protobuf, which postgast brings
     "msgspec": (

@@ -30,6 +30,7 @@ class Envelope(Enum):
 class Format(Enum):
     JSON = "json"
     PARQUET = "parquet"
+    AVRO = "avro"
 
 
 class InitialScan(Enum):

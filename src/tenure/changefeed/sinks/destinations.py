@@ -21,7 +21,7 @@ from tenure.changefeed.options import FeedOptions, Format
 from tenure.changefeed.sinks.checked_connection import checked_addresses
 from tenure.changefeed.sinks.egress import EgressRules, rules_of
 from tenure.changefeed.sinks.files import FileSink
-from tenure.changefeed.sinks.kafka import KafkaSink, load_library, open_producer
+from tenure.changefeed.sinks.kafka import KafkaSink, load_kafka, open_producer
 from tenure.changefeed.sinks.kafka_text import KafkaAddress, check_brokers, parse_kafka, topic_of
 from tenure.changefeed.sinks.sink import Sink, SinkRun
 from tenure.changefeed.sinks.webhook import WebhookSink
@@ -70,6 +70,10 @@ class FileDestination:
         self.shown = location.shown
 
     def adapted(self, options: FeedOptions) -> FeedOptions:
+        if options.format is Format.AVRO:
+            from tenure.pipeline.writing.avro_changes import load_avro  # only then: it loads Arrow
+
+            load_avro(NotSupported)
         # A file has no place for keys but the lines themselves.
         return replace(options, key_in_value=True)
 
@@ -117,7 +121,7 @@ class KafkaDestination:
         return options
 
     def check(self, topics: Sequence[str]) -> None:
-        open_producer(load_library(NotSupported), self._address, SINK_TIMEOUT.default)
+        open_producer(load_kafka(NotSupported), self._address, SINK_TIMEOUT.default)
         for topic in topics:
             topic_of(self._address, topic)
 

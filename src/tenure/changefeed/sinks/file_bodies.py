@@ -1,8 +1,8 @@
 """What a changefeed's file consists of: lines of JSON, or changes in columns.
 
     NdjsonBody     a line per message
-    RowsBody       the changes themselves, written as Parquet: all of one version of their table, because a
-                   file has one schema
+    RowsBody       the changes themselves, written as Parquet or Avro: all of one version of their table,
+                   because a file has one schema
 
 Walk: `changefeed.sinks.files` -> `body_for`, then `add` per message and `content`.
 """
@@ -84,6 +84,10 @@ class RowsBody:
 
     def content(self) -> bytes:
         # Imported here: a node without such feeds need not have Arrow in memory.
+        if self._options.format is Format.AVRO:
+            from tenure.pipeline.writing.avro_changes import avro_changes
+
+            return avro_changes(self._topic, self._structs(), self._texts())
         from tenure.pipeline.writing.change_rows import parquet_changes
 
         return parquet_changes(self._structs(), self._texts())

@@ -1,4 +1,4 @@
-"""Files: messages as NDJSON or Parquet, and a manifest per batch that makes its files count.
+"""Files: messages as NDJSON, Parquet or Avro, and a manifest per batch that makes its files count.
 
     42/000000000007-r3-1-users.ndjson      changes of one table: batch 7 of job 42, by its run 3
     42/000000000007.json                   the manifest of batch 7: its files, resolved timestamp and position
@@ -33,7 +33,7 @@ from tenure.kv.records import pack, replace, unpack
 from tenure.storage.location_text import file_stem
 from tenure.storage.locations import Location
 
-ENDINGS = {Format.JSON: "ndjson", Format.PARQUET: "parquet"}
+ENDINGS = {Format.JSON: "ndjson", Format.PARQUET: "parquet", Format.AVRO: "avro"}
 
 FILE_BYTES = 16 << 20
 """A file of so many bytes is written before its batch is complete: memory holds no more per table."""

@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 class KafkaSink:
     def __init__(self, address: KafkaAddress, run: SinkRun) -> None:
-        self._library = load_library(Unavailable)  # another node may have it
+        self._library = load_kafka(Unavailable)  # another node may have it
         self._address = address
         self._run = run
         self._topics = dict.fromkeys(topic_of(address, each) for each in run.topics)
@@ -155,7 +155,7 @@ def _value(message: Message) -> bytes | None:
     return None if message.value is None or message.value == "null" else message.value.encode()
 
 
-def load_library(refusal: type[TenureError]) -> Any:
+def load_kafka(refusal: type[TenureError]) -> Any:
     """The module; `refusal` is raised where it is not installed."""
     try:
         import confluent_kafka

@@ -3,7 +3,7 @@
 Columns have the types of exported files (`writing.parquet_rows`). A value that its column cannot represent is
 an error here too.
 
-Walk: `changefeed.sinks.file_bodies` -> `parquet_changes`.
+Walk: `changefeed.sinks.file_bodies` -> `parquet_changes`; `writing.avro_changes` -> `changes_table`.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,15 @@ NO_COLUMNS = ("_", pa.bool_())
 
 def parquet_changes(structs: Sequence[ChangeStruct], texts: Sequence[ChangeTexts]) -> bytes:
     """A file; all of them have the same number of rows."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(changes_table(structs, texts), sink)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def changes_table(structs: Sequence[ChangeStruct], texts: Sequence[ChangeTexts]) -> pa.Table:
     arrays = {each.name: _struct(each) for each in structs}
     arrays |= {each.name: pa.array(each.values, pa.string()) for each in texts}
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(arrays), sink)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+    return pa.table(arrays)
 
 
 def _struct(struct: ChangeStruct) -> pa.StructArray:

@@ -5,7 +5,8 @@
     before    struct   the row before, if it was asked for
     updated   text     and others of the kind
 
-Walk: `changefeed.sinks.file_bodies` makes these; `writing.change_rows` writes them.
+Walk: `changefeed.sinks.file_bodies` makes these; `writing.change_rows` and
+`writing.avro_changes` write them.
 """
 
 from collections.abc import Sequence

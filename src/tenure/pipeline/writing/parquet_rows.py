@@ -71,7 +71,7 @@ def _array(cells: Cells, field: pa.Field) -> Column:
         return texts(cells, UTC)
     if cells.odd or cells.array is None:
         raise OutOfRange(
-            f'column "{field.name}" has a value that Parquet\'s type for {cells.kind.sql_name} cannot hold',
+            f'column "{field.name}" has a value that the file\'s type for {cells.kind.sql_name} cannot hold',
             hint="Export as CSV or NDJSON, or cast the column to text.",
         )
     if cells.array.type == field.type:
