@@ -4,6 +4,7 @@ import pytest
 
 from tests.faults import (
     feed_kills,
+    kafka_kills,
     sql_advisory,
     sql_bank,
     sql_clients,
@@ -37,6 +38,11 @@ def test_clients_go_on_while_tables_change_and_nodes_die(run: Run) -> None:
 @one_engine("sqlite", scenario="feed_kill")
 def test_a_changefeed_whose_nodes_are_killed_loses_and_repeats_nothing(run: Run) -> None:
     holds(feed_kills.feed_kill(run))
+
+
+@longer_run("sqlite", scenario="kafka_kill")
+def test_kafka_has_everything_when_nodes_are_killed(run: Run) -> None:
+    holds(kafka_kills.kafka_kill(run))
 
 
 @longer_run("postgres", scenario="webhook_kill")

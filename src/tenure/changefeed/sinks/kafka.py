@@ -5,10 +5,10 @@
     resolved     {"resolved": "..."} without a key, to every partition of every topic of the feed
     headers      tenure-job, tenure-run
 
-Each emit waits until the brokers have acknowledged all its messages. So a message that fails ends the run
-before any later one is sent, and memory holds one step of the feed. What is not acknowledged in time is taken
-out of the queue; in one partition that is an end of the sequence, never a gap. Duplicates come from runs that
-repeat, not from the producer's own retries.
+Each emit waits until the brokers have acknowledged all its messages. So no later message is sent before one
+that failed, and memory holds one step of the feed. What is not acknowledged in time is taken out of the
+queue; in one partition that is an end of the sequence, never a gap. Then all messages of the emit are sent
+again, a few times; after that the run ends.
 
 The library is an extra (`pip install tenure[kafka]`), known to this module alone and imported by the first
 feed.
@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.base.errors import InvalidParameter, TenureError, Unavailable
+from tenure.base.retries import Pauses, Retries
 from tenure.changefeed.messages import Message, resolved_text
 from tenure.changefeed.records import FeedPosition
 from tenure.changefeed.sinks.kafka_text import KafkaAddress, topic_of
@@ -40,6 +41,12 @@ PARTITIONS_SECONDS = 10.0
 """How long the list of a topic's partitions is used."""
 PATIENCE = 2
 """librdkafka gives a message up after so many times the send's time; before that it is taken back here."""
+
+ATTEMPTS = 5
+PAUSES = Pauses(0.1, 2.0)
+"""A producer needs half a second for its first message, which may be longer than a send may take."""
+
+TOO_SLOW = "the brokers did not acknowledge in time"
 
 _log = logging.getLogger(__name__)
 
@@ -91,25 +98,33 @@ class KafkaSink:
     def close(self) -> None:
         producer, self._producer = self._producer, None
         if producer is not None:
-            producer.purge()
-            producer.poll(0)
+            _empty(producer)
 
     def _send(self, entries: Sequence[dict[str, Any]]) -> None:
+        retries = Retries(ATTEMPTS, PAUSES, self._run.env, sleep=self._run.sleep)
+        while (failure := self._attempt(entries)) != "":
+            if failure != TOO_SLOW:
+                self.close()  # a producer that has failed may be of no use any more
+            shown = self._address.shown
+            retries.failed(Unavailable(f'sink "{shown}" has not taken the messages: {failure}'))
+            retries.pause()
+
+    def _attempt(self, entries: Sequence[dict[str, Any]]) -> str:
+        """Returns why it failed; nothing is left in the queue then."""
         producer = self._opened()
-        seconds = self._run.begin_send()
-        deadline = self._run.env.monotonic() + seconds
+        deadline = self._run.env.monotonic() + self._run.begin_send()
+        self._failure = ""
         try:
             for entry in entries:
                 self._produce(producer, entry, deadline)
-            while len(producer) and self._run.env.monotonic() < deadline and not self._failure:
-                producer.poll(POLL_SECONDS)
-                self._run.sleep(0.0)
+            while len(producer) and not self._failure:
+                self._wait(producer, deadline)
         except self._library.KafkaException as error:
             self._failure = self._failure or error.args[0].name()
-        if self._failure or len(producer):
-            self.close()
-            reason = self._failure or "the brokers did not acknowledge in time"
-            raise Unavailable(f'sink "{self._address.shown}" has not taken the messages: {reason}')
+        failure = self._failure
+        if failure:
+            _empty(producer)
+        return failure
 
     def _produce(self, producer: "Producer", entry: dict[str, Any], deadline: float) -> None:
         while not self._failure:
@@ -117,10 +132,16 @@ class KafkaSink:
                 producer.produce(**entry, headers=self._headers, on_delivery=self._delivered)
                 return
             except BufferError:  # the queue is full: that is the back-pressure
-                producer.poll(POLL_SECONDS)
-                self._run.sleep(0.0)
-                if self._run.env.monotonic() >= deadline:
-                    self._failure = "the brokers did not acknowledge in time"
+                self._wait(producer, deadline)
+
+    def _wait(self, producer: "Producer", deadline: float) -> None:
+        """Until some messages are acknowledged."""
+        seconds = deadline - self._run.env.monotonic()
+        if seconds <= 0:
+            self._failure = self._failure or TOO_SLOW
+            return
+        producer.poll(min(POLL_SECONDS, seconds))
+        self._run.sleep(0.0)  # raises if the run was told to stop
 
     def _delivered(self, error: Any, _: object) -> None:
         if error is not None:
@@ -145,9 +166,15 @@ class KafkaSink:
 
     def _opened(self) -> "Producer":
         if self._producer is None:
-            self._failure = ""
             self._producer = open_producer(self._library, self._address, self._run.begin_send())
         return self._producer
+
+
+def _empty(producer: "Producer") -> None:
+    """Takes back what was not sent, and forgets what was not acknowledged."""
+    producer.purge()
+    while len(producer):
+        producer.poll(POLL_SECONDS)
 
 
 def _value(message: Message) -> bytes | None:
