@@ -5,7 +5,7 @@ the messages 1 to n, and is resolved at n.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -43,8 +43,13 @@ def settings_with(texts: dict[str, str]) -> Settings:
 def sink_run(run: int, options: FeedOptions = OPTIONS, **others: Any) -> SinkRun:
     """A run that may always send, to loopback too."""
     env, settings = SystemEnv(), settings_with(LOOPBACK)
-    always = SinkRun(JOB, run, options, ("t",), env, lambda: settings, lambda: SEND_SECONDS, env.sleep)
+    always = SinkRun(JOB, run, options, ("t",), env, lambda: settings, within(SEND_SECONDS), env.sleep)
     return always._replace(**others)
+
+
+def within(seconds: float) -> Callable[[], float]:
+    """Sends may start, and take so long."""
+    return lambda: SystemEnv().monotonic() + seconds
 
 
 def message(number: int, topic: str = "t", *, note: str = "") -> Message:

@@ -14,7 +14,7 @@ from tenure.changefeed.sinks.checked_connection import Resolve, checked_addresse
 from tenure.changefeed.sinks.egress import is_allowed, rules_of
 from tenure.changefeed.sinks.webhook import WebhookSink
 from tenure.changefeed.sinks.webhook_text import parse_webhook
-from tests.contract.sink_rigs import LOOPBACK, message, position, settings_with, sink_run
+from tests.contract.sink_rigs import LOOPBACK, message, position, settings_with, sink_run, within
 from tests.webhook_server import Request, WebhookServer, answer
 
 NO_RULES = rules_of(settings_with({}))
@@ -43,7 +43,7 @@ def sink_to(
     allowed = settings_with(
         {**LOOPBACK, **{f"changefeed.webhook.{name}": each for name, each in settings.items()}}
     )
-    run = sink_run(1, settings=lambda: allowed, begin_send=lambda: seconds)
+    run = sink_run(1, settings=lambda: allowed, begin_send=within(seconds))
     return WebhookSink(parse_webhook(text), run, resolve=resolve)
 
 
@@ -303,6 +303,14 @@ def test_a_receiver_that_answers_byte_by_byte_gains_no_time(server: WebhookServe
     server.refuse = drip
     assert "did not answer in time" in refusal(sink_to(server.url(), seconds=0.5))
     assert drip.is_over.wait(20.0)
+
+
+def test_a_process_that_stood_still_since_it_might_send_sends_nothing(server: WebhookServer) -> None:
+    sink = sink_to(server.url())
+    sink.emit([message(1)])
+    sink._run = sink_run(1, begin_send=within(-0.001))
+    assert "in time" in refusal(sink)
+    assert len(server.requests) == server.attempts == 1
 
 
 def test_a_receiver_that_drips_the_body_is_left(server: WebhookServer) -> None:

@@ -16,7 +16,7 @@ from tenure.changefeed.sinks.destinations import destination_of
 from tenure.changefeed.sinks.kafka import KafkaSink
 from tenure.changefeed.sinks.kafka_text import check_brokers, parse_kafka, topic_of
 from tenure.storage.locations import Locations
-from tests.contract.sink_rigs import OPTIONS, START, message, position, settings_with, sink_run
+from tests.contract.sink_rigs import OPTIONS, START, message, position, settings_with, sink_run, within
 from tests.kafka_cluster import KafkaCluster, KafkaRecord
 from tests.unit.changefeed.feeding import Feeding, Rebuilt
 from tests.unit.changefeed.random_work import RandomWork
@@ -110,7 +110,7 @@ def test_resolved_timestamps_go_to_every_partition_of_topics_without_changes(
 def sink_to(
     cluster: KafkaCluster, options: FeedOptions = OPTIONS, *, seconds: float = 20.0, **parameters: str
 ) -> KafkaSink:
-    run = sink_run(3, options, begin_send=lambda: seconds)
+    run = sink_run(3, options, begin_send=within(seconds))
     return KafkaSink(parse_kafka(cluster.url(**parameters)), run)
 
 

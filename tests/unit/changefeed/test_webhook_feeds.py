@@ -312,9 +312,10 @@ def test_a_send_starts_only_while_the_session_lasts_longer_than_it_may_take(
 
     monkeypatch.setattr(run, "sleep", beat)
     window = SendWindow(node.store, lambda: session, run)
-    assert window.wait() == 10.0 and len(beats) == 1
+    started = node.store.env.monotonic()
+    assert window.wait() >= started + 10.0 and len(beats) == 1
     feeding.done("SET CLUSTER SETTING changefeed.sink_timeout = '2s'")
-    assert window.wait() == 2.0 and len(beats) == 1
+    assert window.wait() <= node.store.env.monotonic() + 2.0 and len(beats) == 1
     feeding.done("RESET CLUSTER SETTING changefeed.sink_timeout")
     session.done.set()
     assert session.expires_at == ZERO_AT

@@ -62,11 +62,10 @@ def open_connection(
     rules: EgressRules,
     env: Env,
     *,
-    seconds: float,
+    deadline: float,
     resolve: Resolve = resolve_host,
 ) -> "CheckedConnection":
     addresses = checked_addresses(address, rules, resolve)
-    deadline = env.monotonic() + seconds
     plain = _connected(address, addresses, env, deadline)
     try:
         return CheckedConnection(address, _with_tls(plain, address, env, deadline), env)
@@ -117,9 +116,9 @@ class CheckedConnection:
         self.opened = env.monotonic()
         self.is_open = True
 
-    def post(self, body: bytes, headers: dict[str, str], *, seconds: float) -> int:
+    def post(self, body: bytes, headers: dict[str, str], *, deadline: float) -> int:
         """Sends a request; returns the status of the answer. Raises Unavailable (08006)."""
-        self._stream.begin(seconds)
+        self._stream.begin(deadline)
         fixed = {"Host": self._address.authority, "Content-Length": str(len(body))}
         try:
             self._client.request("POST", self._address.target, body, {**headers, **fixed})
@@ -154,8 +153,8 @@ class _BoundedStream(io.RawIOBase):
         self._deadline = 0.0
         self._bytes_left = 0
 
-    def begin(self, seconds: float) -> None:
-        self._deadline = self._env.monotonic() + seconds
+    def begin(self, deadline: float) -> None:
+        self._deadline = deadline
         self._bytes_left = 2 * ANSWER_BYTES_MAX
 
     def sendall(self, data: bytes) -> None:

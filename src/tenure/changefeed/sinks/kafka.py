@@ -10,6 +10,9 @@ that failed, and memory holds one step of the feed. What is not acknowledged in 
 queue; in one partition that is an end of the sequence, never a gap. Then all messages of the emit are sent
 again, a few times; after that the run ends.
 
+A process that stands still with messages in librdkafka's queue may send them when it goes on, although it has
+lost the job: the header `tenure-run` tells such messages apart.
+
 The library is an extra (`pip install tenure[kafka]`), known to this module alone and imported by the first
 feed.
 
@@ -112,7 +115,7 @@ class KafkaSink:
     def _attempt(self, entries: Sequence[dict[str, Any]]) -> str:
         """Returns why it failed; nothing is left in the queue then."""
         producer = self._opened()
-        deadline = self._run.env.monotonic() + self._run.begin_send()
+        deadline = self._run.begin_send()
         self._failure = ""
         try:
             for entry in entries:
@@ -153,7 +156,7 @@ class KafkaSink:
         if partitions and now - asked < PARTITIONS_SECONDS:
             return partitions
         try:
-            found = self._opened().list_topics(topic, timeout=self._run.begin_send()).topics[topic]
+            found = self._opened().list_topics(topic, timeout=self._seconds()).topics[topic]
         except self._library.KafkaException as error:
             self.close()
             raise Unavailable(f'sink "{self._address.shown}" is away: {error.args[0].name()}') from None
@@ -166,8 +169,12 @@ class KafkaSink:
 
     def _opened(self) -> "Producer":
         if self._producer is None:
-            self._producer = open_producer(self._library, self._address, self._run.begin_send())
+            self._producer = open_producer(self._library, self._address, self._seconds())
         return self._producer
+
+    def _seconds(self) -> float:
+        """How long a send that starts now may take."""
+        return max(0.1, self._run.begin_send() - self._run.env.monotonic())
 
 
 def _empty(producer: "Producer") -> None:

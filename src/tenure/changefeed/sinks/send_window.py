@@ -4,8 +4,9 @@
          the send is over by then      └─ room for other clocks
 
 A sink cannot be fenced: what a run has sent is sent, even if another run has the job by then. The job moves
-to another node only after F. So a send that starts early enough, and has a time-out, is over before another
-run can start. Where a node is too late (its heartbeats do not get through), it waits, and sends nothing.
+to another node only after F. So a send that starts early enough, and ends at its deadline, is over before
+another run can start. Where a node is too late (its heartbeats do not get through), it waits, and sends
+nothing.
 
 Walk: `changefeed.job` makes one per run; sinks call `wait` before each send.
 """
@@ -34,13 +35,15 @@ class SendWindow:
         self._run = run
 
     def wait(self) -> float:
-        """Returns the seconds that a send may take which starts now. Raises Stopped or SessionLost."""
+        """Returns the deadline of a send that starts now. Raises Stopped or SessionLost."""
         while True:
             self._run.check()
+            # Read first: a process that stands still after this has less time left, not more.
+            now = self._store.env.monotonic()
             settings = self._store.settings
             seconds: float = min(settings[SINK_TIMEOUT], settings[LIVENESS_TTL] * TTL_SHARE)
             if self._seconds_left() > seconds + settings[MAX_OFFSET]:
-                return seconds
+                return now + seconds
             self._run.sleep(LOOK_SECONDS)
 
     def _seconds_left(self) -> float:

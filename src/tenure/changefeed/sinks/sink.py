@@ -35,7 +35,7 @@ class SinkRun(NamedTuple):
     env: Env
     settings: Callable[[], Settings]
     begin_send: Callable[[], float]
-    """Returns, once a send may start, how many seconds it may take; raises if the run has to end."""
+    """Returns, once a send may start, its deadline by the monotonic clock; raises if the run has to end."""
     sleep: Callable[[float], None]
     """Raises if the run has to end."""
 

@@ -95,8 +95,8 @@ class WebhookSink:
     def _attempt(self, body: bytes) -> None:
         connection = self._connected()
         # Asked last: connecting may have taken long.
-        seconds = self._run.begin_send()
-        status = connection.post(body, self._headers(body), seconds=seconds)
+        deadline = self._run.begin_send()
+        status = connection.post(body, self._headers(body), deadline=deadline)
         if not 200 <= status < 300:
             what = "a redirect, which is not followed" if 300 <= status < 400 else "a failure"
             raise Unavailable(f'webhook "{self._address.shown}" has answered with {what}: status {status}')
@@ -109,7 +109,7 @@ class WebhookSink:
             self.close()
         self._connection = open_connection(
             *(self._address, rules_of(self._run.settings()), env),
-            seconds=self._run.begin_send(),
+            deadline=self._run.begin_send(),
             resolve=self._resolve,
         )
         return self._connection
