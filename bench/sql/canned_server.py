@@ -10,10 +10,11 @@ Walk: `bench.sql.canned` starts it and reads its CPU time.
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, tzinfo
 
 from tenure.base.env import SystemEnv
+from tenure.cluster.notifications import Arrival
 from tenure.expr import type_of
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.encodings import UTF8
@@ -51,7 +52,17 @@ class CannedClient:
         self.changed: dict[str, str] = {}
         self.zone: tzinfo = UTC
         self.encoding = UTF8
+        self.has_arrivals = False
         self._statement = CannedStatement()
+
+    def take_arrivals(self) -> list[Arrival]:
+        return []
+
+    def check_arrivals(self) -> None:
+        pass
+
+    def on_arrival(self, call: Callable[[], None]) -> None:
+        pass
 
     def parameters(self) -> dict[str, str]:
         return {"server_version": "18.0", "client_encoding": "UTF8", "standard_conforming_strings": "on"}

@@ -1,4 +1,5 @@
-"""The door of a node for SQL clients, and requests that reach it through other nodes: cancels and inquiries.
+"""The door of a node for SQL clients, and what reaches it through other nodes: cancels, inquiries,
+notifications.
 
 Walk: `node.py` calls `open_door` last, if the node serves SQL; this makes the `Front` and starts its loops.
 """
@@ -30,6 +31,9 @@ def open_door(
     lifecycle.on_stop(cancels.close)
     inquiries = Inquiries(store, cluster.sessions, cluster.session_id, needs=SQL)
     lifecycle.on_stop(inquiries.close)
+    notifications = services.notifications
+    lifecycle.on_stop(notifications.close)
+    notifications.start()
     instance, announce = cluster.liveness.last_instance, cluster.liveness.announce
     shown = view(inquiries.ask, cancels.signal)
     front = Front(services, shown, listen, cancels, inquiries, instance=instance, announce=announce)
@@ -41,6 +45,8 @@ def open_door(
         lifecycle.loop("cancels", cancels.follow, interrupt=cancels.wake),
         lifecycle.loop("inquiries", inquiries.follow, interrupt=inquiries.wake),
         lifecycle.loop("old inquiries", inquiries.tidy),
+        lifecycle.loop("notifications", notifications.follow, interrupt=notifications.wake),
+        lifecycle.loop("old notifications", notifications.tidy),
     )
     # Drained first: clients are told at once, and those that wait for other sessions can still cancel.
     lifecycle.on_stop_close("SQL", front.drain)

@@ -12,6 +12,7 @@ from tenure.bulk.lakes import Lake
 from tenure.catalog.accounts.users import Users
 from tenure.catalog.leases.crossed_waits import CrossedWaits
 from tenure.cluster.inquiries import Ask
+from tenure.cluster.notifications import Notifications
 from tenure.composition.catalog_layer import CatalogLayer
 from tenure.composition.cluster_layer import ClusterLayer
 from tenure.composition.job_layer import JobLayer
@@ -50,6 +51,7 @@ def build_services(
         users=Users(storage.store.keyspace),
         locks=cluster.row_locks,
         advisory=cluster.advisory_locks,
+        notifications=Notifications(storage.store, cluster.sessions, cluster.session_id),
         sequences=tables.sequences,
         temporary_rows=tables.temporary_rows,
         next_owner=count(1).__next__,

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from tenure.base.errors import InvalidParameter, NotSupported
-from tenure.expr.functions import catalog_sets, json_sets
+from tenure.expr.functions import callback_functions, catalog_sets, json_sets
 from tenure.expr.functions.arithmetic import SIZES, numeric_add
 from tenure.expr.functions.array_functions import length_of, split
 from tenure.expr.functions.function import Context
@@ -140,6 +140,7 @@ SET_FUNCTIONS: tuple[SetFunction, ...] = (
     *_functions(),
     *json_sets.set_functions(),
     *catalog_sets.set_functions(),
+    *callback_functions.set_functions(),
     *regex_functions.set_functions(),
 )
 _BY_NAME: dict[str, list[SetFunction]] = defaultdict(list)

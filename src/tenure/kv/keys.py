@@ -54,6 +54,7 @@
     53          default privileges                      role, schema, kind
     54          what refers to a role                   role, kind, descriptor, column
     55          verifiers of passwords                  role
+    60          notifications                           instance, epoch, transaction, digest
     .. 99       system records, as later layers add them
     100 ..      tables of users
 
@@ -117,6 +118,7 @@ PRIVILEGES = 52
 DEFAULT_PRIVILEGES = 53
 ROLE_OBJECTS = 54
 PASSWORDS = 55
+NOTIFICATIONS = 60
 USER_TABLES = 100
 
 PRIMARY = 1

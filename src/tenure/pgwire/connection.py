@@ -164,6 +164,17 @@ class Connection:
         """Called when somebody with the right to it ends the session."""
         self.on_terminate()
 
+    def tell_arrivals(self) -> None:
+        """Called when notifications have arrived: a client outside of transactions is told at once, others
+        before ReadyForQuery of the statement that ends theirs. If some were lost, it closes.
+        """
+        if self.is_outside and self._conversation is not None:
+            try:
+                self._conversation.client.check_arrivals()
+                self._conversation.tell_arrivals()
+            except TenureError as error:
+                self.close(error)
+
     def close(self, error: BaseException | None = None) -> None:
         """Sends the reason, if there is one; the driver writes that and closes."""
         if error is not None and not self.is_closing:

@@ -47,6 +47,7 @@ from tenure.pgwire.messages import (
     Body,
     ReadText,
     command_complete,
+    notification_response,
     parameter_description,
     parameter_statuses,
     read_bind,
@@ -371,12 +372,20 @@ class Conversation:
         status = client.status
         if status is BlockStatus.IDLE:
             self._bound.forget_portals()
+            if client.has_arrivals:
+                self.tell_arrivals()
             self.output.append(READY_IDLE)
         elif status is BlockStatus.FAILED:
             self.output.append(READY_FAILED)
         else:
             self.output.append(READY_IN_TRANSACTION)
         self._unsynced = False
+
+    def tell_arrivals(self) -> None:
+        """Sends notifications of LISTEN."""
+        encoding = self._bound.encoding
+        for each in self.client.take_arrivals():
+            self.output.append(notification_response(each.pid, each.channel, each.payload, encoding))
 
     def _follow_session(self) -> None:
         self._bound.follow_session()

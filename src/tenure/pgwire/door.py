@@ -154,6 +154,14 @@ class Door(asyncio.Protocol):
         else:
             self._is_arriving = False
             arrivals.remove(self)
+            if connection.client is not None:
+                connection.client.on_arrival(partial(self._hall.tell, self._tell_arrivals))
+
+    def _tell_arrivals(self) -> None:
+        """Notifications have come for the client; one that does not read gets them when it does."""
+        if not self._is_gone and not self._is_full:
+            self.connection.tell_arrivals()
+            self.settle()
 
     def _attend(self, wait: Wait | None) -> None:
         self._attended = wait
@@ -271,6 +279,7 @@ class Door(asyncio.Protocol):
         self._is_full = False
         self._tell_unsent()
         self._hall.loop.call_soon(self._flushed)
+        self._hall.loop.call_soon(self._tell_arrivals)
 
     def _tell_unsent(self) -> None:
         client = self.connection.client
@@ -281,6 +290,8 @@ class Door(asyncio.Protocol):
         """Closes the connection if its client has been silent for too long."""
         connection = self.connection
         if connection.is_ready:
+            if connection.client is not None and connection.client.has_arrivals:
+                self._tell_arrivals()  # some were lost while it was in a transaction
             if connection.pieces_received != self._heard:
                 self._heard = connection.pieces_received
                 self.since = now

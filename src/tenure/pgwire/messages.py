@@ -250,6 +250,10 @@ def command_complete(tag: str) -> bytes:
     return HEAD.pack(b"C", len(raw) + 5) + raw + b"\0"
 
 
+def notification_response(pid: int, channel: str, payload: str, encoding: Encoding = UTF8) -> bytes:
+    return message(b"A", INT4.pack(pid) + string(channel, encoding) + string(payload, encoding))
+
+
 def copy_response(kind: bytes, *, columns: int, is_binary: bool) -> bytes:
     """`kind`: G for in, H for out; all columns have the format of the whole."""
     code = UINT2.pack(is_binary)

@@ -23,6 +23,7 @@ from zoneinfo import ZoneInfo
 
 from tenure.base.env import SystemEnv
 from tenure.base.errors import OutOfMemory, QueryCanceled, TenureError, UserError
+from tenure.cluster.notifications import Arrival
 from tenure.expr import type_of
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.encodings import UTF8
@@ -174,6 +175,7 @@ class ToyClient:
         self.changed: dict[str, str] = {}
         self.zone: tzinfo = UTC
         self.encoding = UTF8
+        self.has_arrivals = False
         self.memory = ToyBuffers()
         self.user = user
         self.is_superuser = user == "root"
@@ -188,6 +190,15 @@ class ToyClient:
         self._statements: dict[str, ToyStatement] = {}
         self._portals: dict[str, ToyPortal] = {}
         self._canceled = threading.Event()
+
+    def take_arrivals(self) -> list[Arrival]:
+        return []
+
+    def check_arrivals(self) -> None:
+        pass
+
+    def on_arrival(self, call: Callable[[], None]) -> None:
+        pass
 
     def parameters(self) -> dict[str, str]:
         return {"server_version": "18.0", "client_encoding": "UTF8", "standard_conforming_strings": "on"}

@@ -1,4 +1,4 @@
-"""Functions that a callback of the Context answers: advisory locks, sessions and whether they are alive.
+"""Functions that a callback of the Context answers: advisory locks, notifications, sessions.
 
 They are called by name through the Context, since they need layers above `expr`.
 
@@ -6,9 +6,11 @@ Walk: `expr.function_table` lists these; `sql.execution.session_facts` answers.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from tenure.base.errors import NotSupported
 from tenure.expr.functions.function import Context, Function, Volatility
+from tenure.expr.functions.set_function import SetFunction
 from tenure.expr.types.datatype import Datum
 
 _KEYS = (("int8",), ("int4", "int4"))
@@ -31,10 +33,27 @@ def functions() -> Iterator[Function]:
         for arguments in _KEYS:
             yield _callback(name, arguments, result)
     yield _callback("pg_advisory_unlock_all", (), "void")
+    volatile = partial(Function, volatility=Volatility.VOLATILE, is_strict=False, wants_context=True)
+    yield volatile("pg_notify", ("text", "text"), "void", _notify)
     yield _callback(LIVENESS, ("bytea",), "bool")
     yield _callback("pg_cancel_backend", ("int4",), "bool")
     yield _callback("pg_terminate_backend", ("int4",), "bool")
     yield _callback("pg_terminate_backend", ("int4", "int8"), "bool")
+
+
+def set_functions() -> Iterator[SetFunction]:
+    channels = asking("pg_listening_channels")
+    yield SetFunction(
+        "pg_listening_channels",
+        (),
+        (("pg_listening_channels", "text"),),
+        lambda context: ((each,) for each in channels(context)),
+        wants_context=True,
+    )
+
+
+def _notify(context: Context, channel: str | None, payload: str | None) -> Datum:
+    return asking("pg_notify")(context, channel or "", payload or "")
 
 
 def _callback(name: str, arguments: tuple[str, ...], result: str) -> Function:

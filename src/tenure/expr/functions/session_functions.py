@@ -53,6 +53,7 @@ _PLAIN = {
 }
 _FIXED: dict[str, tuple[str, Datum]] = {
     "getdatabaseencoding": ("name", "UTF8"),
+    "pg_notification_queue_usage": ("float8", 0.0),
     "pg_is_in_recovery": ("bool", False),
     "pg_jit_available": ("bool", False),
 }

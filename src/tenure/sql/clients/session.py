@@ -19,12 +19,13 @@ Walk: `pgwire` -> `prepare`, `bind`, `execute`, `sync` -> `sql.execution.plannin
 `Block.commit`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from functools import partial
 
 from tenure.base.errors import InFailedTransaction, RetryError, SnapshotTooOld, TooFewParameters
 from tenure.base.retries import Retries
+from tenure.cluster.notifications import Arrival
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.encodings import Encoding
 from tenure.sql.execution import planning
@@ -90,6 +91,19 @@ class Session:
     @property
     def encoding(self) -> Encoding:
         return self.state.variables.encoding
+
+    @property
+    def has_arrivals(self) -> bool:
+        return self.state.channels.has_arrivals
+
+    def take_arrivals(self) -> list[Arrival]:
+        return self.state.channels.take()
+
+    def check_arrivals(self) -> None:
+        self.state.channels.check()
+
+    def on_arrival(self, call: Callable[[], None]) -> None:
+        self.state.channels.on_arrival = call
 
     @property
     def doing(self) -> str:

@@ -114,6 +114,11 @@ class FactAnswers:
             return privilege_answers.answer(self._session, self._block, name, arguments)
         if self._session.is_inline:
             raise NotShort  # the locks are in the store, and a catalog may be large
+        if name == "pg_notify":
+            self._session.channels.notify(self._block, *arguments)
+            return ""
+        if name == "pg_listening_channels":
+            return self._session.channels.listened
         if "advisory" not in name:
             if self._catalog is None:
                 self._catalog = self._session.system_tables.answers(self)

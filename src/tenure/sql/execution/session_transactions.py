@@ -109,6 +109,7 @@ class SessionTransactions:
         self._session.variables.restore(savepoint.variables)
         transaction_modes.restore(self._session, block)
         self._session.locks.release_since(savepoint.locks)
+        self._session.channels.back_to(savepoint)
         self._portals.keep(savepoint.portals)
 
     # ── implicit transactions ──────────────────────────────────────────────────────────────────
@@ -183,6 +184,8 @@ class SessionTransactions:
         self, block: Block, answer: Answer, *, inline: bool, again: Portal | None = None
     ) -> "Answer | Pending":
         """The answer once it is committed; on the door's loop the commit is handed over."""
+        if inline and self._session.channels.needs_thread:
+            raise NotShort
         if inline and block.has_writes:
             if not block.can_submit:
                 raise NotShort
@@ -196,6 +199,7 @@ class SessionTransactions:
         if block.is_explicit and use is not None and owner is not None:
             use.lock_owner = owner.number  # others may wait for its locks while it waits in its commit
         try:
+            session.channels.before_commit()
             requester = Requester(
                 session.user,
                 self._activity.statement,
@@ -213,6 +217,7 @@ class SessionTransactions:
         self._activity.block, self._activity.has_executed = None, False
         self._session.variables.end_transaction()
         self._portals.end_transaction(is_committed=True)
+        self._session.channels.end_transaction(is_committed=True)
 
     def abandon(self, again: Portal | None = None) -> None:
         """`again`: the portal whose statement is to be run once more."""
@@ -225,6 +230,7 @@ class SessionTransactions:
         self._activity.block, self._activity.has_executed = None, False
         self._session.variables.restore(block.variables)
         self._portals.end_transaction(again, is_committed=False)
+        self._session.channels.end_transaction(is_committed=False)
 
     def lose(self, again: Portal | None) -> None:
         """The commit had a conflict: the notices of this try are dropped."""

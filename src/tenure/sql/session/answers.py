@@ -26,6 +26,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from tenure.base.env import Env
 from tenure.base.errors import TenureError
+from tenure.cluster.notifications import Arrival
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.encodings import Encoding
 
@@ -238,6 +239,21 @@ class Client(Protocol):
     @property
     def encoding(self) -> Encoding:
         """The client's encoding; the same."""
+        ...
+
+    @property
+    def has_arrivals(self) -> bool:
+        """Whether notifications (NOTIFY) wait to be sent; outside of transactions the door sends them."""
+        ...
+
+    def take_arrivals(self) -> Sequence[Arrival]: ...
+
+    def check_arrivals(self) -> None:
+        """Raises Terminated if some were lost."""
+        ...
+
+    def on_arrival(self, call: Callable[[], None]) -> None:
+        """Has a function called, from another thread, when the first of them has come."""
         ...
 
     def parameters(self) -> dict[str, str]:

@@ -21,6 +21,7 @@ from tenure.changefeed.job import FeedServices
 from tenure.cluster.jobs.job_table import Jobs
 from tenure.cluster.locks.advisory_locks import AdvisoryLocks
 from tenure.cluster.locks.row_locks import RowLocks
+from tenure.cluster.notifications import Notifications
 from tenure.cluster.sessions.session_records import SessionId
 from tenure.cluster.settings import ClusterSettings
 from tenure.expr.types.datatype import Datum, Type
@@ -86,6 +87,7 @@ class Services:
     users: Users
     locks: RowLocks
     advisory: AdvisoryLocks
+    notifications: Notifications
     sequences: Sequences
     temporary_rows: TemporaryRows
     next_owner: Callable[[], int]

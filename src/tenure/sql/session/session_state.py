@@ -5,6 +5,7 @@
                  ├─ Interrupts    cancel, time-outs
                  ├─ SessionLocks  the owner of its locks
                  ├─ TemporaryTables
+                 ├─ SessionChannels  LISTEN and NOTIFY
                  ├─ SessionMemory accounts
                  └─ SystemTables  names and rows of system tables
 
@@ -27,6 +28,7 @@ from tenure.sql.bind.relations import VirtualTable
 from tenure.sql.session.activity import Activity
 from tenure.sql.session.answers import BlockStatus, Endpoints, Notice
 from tenure.sql.session.block import Block
+from tenure.sql.session.channels import SessionChannels
 from tenure.sql.session.generated_values import GeneratedValues
 from tenure.sql.session.interrupts import Interrupts
 from tenure.sql.session.services import Services
@@ -150,6 +152,9 @@ class SessionState:
         self.on_discard.append(self.generated.discard_sequences)
         self.check = self.interrupts.check
         """Raises if the statement must not go on."""
+        self.channels = SessionChannels(services.notifications, services.env, database=database.id, pid=pid)
+        self.on_close.append(self.channels.discard)
+        self.on_discard.append(self.channels.discard)
         self._path: tuple[Path, Effects | None, object] = (Path(0), None, None)
         """With what it was derived from: variables and a lease."""
         self.temporary = TemporaryTables(services.temporary_rows, number, services.changer.fresh_id)

@@ -35,6 +35,7 @@ from tenure.sql.statements.jobs import (
 )
 from tenure.sql.statements.session import (
     cursors,
+    notifying,
     prepared,
     table_locks,
     transactions,
@@ -114,7 +115,9 @@ STATEMENTS = StatementTable(
         "VacuumStmt": utility.plan_vacuum,
         "ConstraintsSetStmt": utility.plan_set_constraints,
         "CheckPointStmt": utility.plan_checkpoint,
-        "UnlistenStmt": utility.plan_unlisten,
+        "ListenStmt": notifying.plan_listen,
+        "UnlistenStmt": notifying.plan_unlisten,
+        "NotifyStmt": notifying.plan_notify,
     },
     by_words={
         ("set", "transaction"): transactions.plan_set_as_of,

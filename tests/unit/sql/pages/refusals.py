@@ -93,9 +93,7 @@ NOT_SUPPORTED = (
     "INSERT INTO t (id) VALUES (1) ON CONFLICT ((id + 1)) DO NOTHING",
     # Statements
     "LOCK TABLE t",
-    "LISTEN x",
     "SET SESSION AUTHORIZATION nobody",
-    "NOTIFY x",
     "DO $$ BEGIN END $$",
     "CALL f()",
     "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",

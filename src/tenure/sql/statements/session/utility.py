@@ -66,10 +66,5 @@ def plan_set_constraints(planner: Planner, tree: Tree) -> Nothing:
     return Nothing("SET CONSTRAINTS", "constraints are checked at the end of each statement")
 
 
-def plan_unlisten(planner: Planner, tree: Tree) -> Nothing:
-    """There is no LISTEN, so nothing is listened to; pools say this when they take a session back."""
-    return Nothing("UNLISTEN")
-
-
 def plan_checkpoint(planner: Planner, tree: Tree) -> Nothing:
     return Nothing("CHECKPOINT")
