@@ -22,6 +22,11 @@ NOWHERE = Endpoints()
 IGNORED = ("user", "database", "options", "replication")
 """The entries of the start-up packet that are not session variables."""
 
+DEFAULT = "defaultdb"
+MAINTENANCE = ("postgres", "template1")
+"""Where tools connect that are about other databases, or about roles. Without a database of that name, it is
+the default one."""
+
 
 class SqlSessions:
     def __init__(
@@ -91,14 +96,10 @@ class SqlSessions:
         while True:
             block = Block(self._services)
             try:
-                id = block.catalog.id_at(NameKey(0, 0, name))
-                if id is None:
-                    id = self._services.catalog.id_at(block.source, NameKey(0, 0, name))
-                    if id is not None:
-                        self._services.leases.renew()
-                        raise RetryError(f'database "{name}" is newer than this node\'s schema lease')
-                found = None if id is None else block.descriptor(id)
-                if not isinstance(found, Database) or is_dropped(found):
+                found = self._find(block, name)
+                if found is None and name in MAINTENANCE:
+                    found = self._find(block, DEFAULT)
+                if found is None:
                     raise UndefinedDatabase(f'database "{name}" does not exist')
                 return found
             except RetryError as error:
@@ -108,6 +109,16 @@ class SqlSessions:
             finally:
                 block.close()
             retries.pause()
+
+    def _find(self, block: Block, name: str) -> Database | None:
+        id = block.catalog.id_at(NameKey(0, 0, name))
+        if id is None:
+            id = self._services.catalog.id_at(block.source, NameKey(0, 0, name))
+            if id is not None:
+                self._services.leases.renew()
+                raise RetryError(f'database "{name}" is newer than this node\'s schema lease')
+        found = None if id is None else block.descriptor(id)
+        return found if isinstance(found, Database) and not is_dropped(found) else None
 
 
 def _defining(services: Services) -> DefinitionServices:

@@ -9,7 +9,7 @@ after that arrives, and what arrives of before is dropped.
 
 Walk: `sql.session.session_state` holds a `SessionChannels`; `statements.session.notifying` calls `listen`,
 `unlisten` and `notify`, `sql.execution.session_transactions` calls `before_commit` and `end_transaction`;
-`sql.clients.session` takes for the door what has arrived.
+`sql.clients.session` calls `take` for the door.
 """
 
 from collections.abc import Callable, Mapping

@@ -35,6 +35,7 @@ from tenure.sql.statements.jobs import (
 )
 from tenure.sql.statements.session import (
     cursors,
+    extensions,
     notifying,
     prepared,
     table_locks,
@@ -115,6 +116,8 @@ STATEMENTS = StatementTable(
         "VacuumStmt": utility.plan_vacuum,
         "ConstraintsSetStmt": utility.plan_set_constraints,
         "CheckPointStmt": utility.plan_checkpoint,
+        "CreateExtensionStmt": extensions.plan_create_extension,
+        "DoStmt": extensions.plan_do,
         "ListenStmt": notifying.plan_listen,
         "UnlistenStmt": notifying.plan_unlisten,
         "NotifyStmt": notifying.plan_notify,

@@ -1,7 +1,7 @@
 """LISTEN, UNLISTEN and NOTIFY.
 
-Walk: `statements.statement_table` -> `plan_listen`, `plan_unlisten`, `plan_notify`; run, they call the
-`SessionChannels` of their session.
+Walk: `statements.statement_table` -> `plan_listen`, `plan_unlisten`, `plan_notify`; these change the channels
+of their session.
 """
 
 from dataclasses import dataclass

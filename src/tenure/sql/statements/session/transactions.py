@@ -150,7 +150,10 @@ _VERBS = {
 def plan(transactions: SessionTransactions, planner: Planner, tree: Tree) -> TransactionStatement:
     verb = _VERBS.get(parse.option(tree, "kind"))
     if verb is None:
-        raise NotSupported("two-phase commit is not supported")
+        raise NotSupported(
+            "two-phase commit is not supported",
+            hint="PREPARE TRANSACTION has no equal here; COMMIT is durable on all nodes.",
+        )
     options = options_of(tree.options, planner.as_of)
     return TransactionStatement(transactions, verb, tree.savepoint_name, options, tree.chain)
 

@@ -27,6 +27,8 @@ class Nothing(Control):
     tag: str
     why: str = ""
     not_in_block: bool = False
+    sqlstate: str = "00000"
+    """Of the notice."""
 
     def control(self, execution: Execution) -> Answer:
         session = execution.session
@@ -34,7 +36,7 @@ class Nothing(Control):
         if self.not_in_block and session.is_in_block:
             raise ActiveTransaction(f"{self.tag} cannot run inside a transaction block")
         if self.why:
-            session.notice(self.why)
+            session.notice(self.why, "NOTICE", self.sqlstate)
         return Answer((), self.tag)
 
 
