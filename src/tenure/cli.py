@@ -61,7 +61,7 @@ _log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = _options(argv)
+    options = command_options(argv)
     _log_to_stderr()
     settle_allocator()
     try:
@@ -80,7 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+def command_options(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The options of a command, with defaults that follow from others."""
     options = _parser().parse_args(argv)
     options.lake = options.lake or default_lake(options.store)
     return options
@@ -231,10 +232,8 @@ def _once(run: Callable[[], None]) -> int:
     return 0
 
 
-def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
-    sys.setswitchinterval(SWITCH_SECONDS)
-    start_worker = partial(_start_worker, options)
-    node = Node(
+def open_node(options: argparse.Namespace, listen: Listen, env: Env) -> Node:
+    return Node(
         NodeOptions(
             options.store,
             version=options.compat_version,
@@ -243,10 +242,15 @@ def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
             files=options.files,
             endpoints=tuple(options.s3_endpoint),
             has_implicit_credentials=options.s3_implicit,
-            start_worker=start_worker,
+            start_worker=partial(_start_worker, options),
         ),
         env,
     )
+
+
+def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
+    sys.setswitchinterval(SWITCH_SECONDS)
+    node = open_node(options, listen, env)
     try:
         instance = node.liveness.session().id.instance
         assert node.front is not None

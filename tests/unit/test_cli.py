@@ -63,7 +63,7 @@ def test_the_store_has_a_default() -> None:
     ],
 )
 def test_the_lake_lies_beside_its_store_unless_told_otherwise(arguments: str, lake: str) -> None:
-    assert cli._options(arguments.split()).lake == lake
+    assert cli.command_options(arguments.split()).lake == lake
 
 
 @pytest.mark.parametrize("address", ["", "sqlite:", "sqlite::memory:", "mysql://host/db", "store.db"])
