@@ -9,8 +9,8 @@ Each is a connection of psycopg, and takes psycopg's options. A node of its own 
 machine, so that other clients can use it too: `connection.info.dsn` says where. It stops when the connection
 is closed, is forgotten, or the process ends.
 
-Walk: the package's own `connect` calls the one here; it opens the node with `cli.open_node`, as `tenure start`
-does.
+Walk: the package's own `connect` calls the one here; it opens the node with `cli.open_node`, as `tenure
+start` does.
 """
 
 import os

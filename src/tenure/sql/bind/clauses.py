@@ -2,7 +2,8 @@
 
 A clause is known by the name that error messages use: WHERE, HAVING, LIMIT. These have no keyword of
 their own: CHECK, DEFAULT, GENERATED, INDEX EXPRESSION, INDEX PREDICATE, USING (of ALTER COLUMN ... TYPE),
-EXECUTE parameter, JOIN/ON, FUNCTION (in FROM), "window PARTITION BY", "window ORDER BY", "window frame".
+EXECUTE parameter, JOIN/ON, FUNCTION (in FROM), "window PARTITION BY", "window ORDER BY", "window frame",
+COPY FROM WHERE.
 
 Walk: `sql.bind.aggregates`, `sql.bind.windows`, `sql.bind.set_calls` and `sql.bind.subqueries` ask before
 they make a call.
@@ -21,6 +22,7 @@ _PLURALS = {
     "JOIN/ON": "JOIN conditions",
     "FUNCTION": "functions in FROM",
     "window frame": "window RANGE",
+    "COPY FROM WHERE": "COPY FROM WHERE conditions",
 }
 _SINGULARS = {
     "CHECK": "check constraint",
@@ -30,6 +32,7 @@ _SINGULARS = {
     "INDEX PREDICATE": "index predicate",
     "USING": "transform expression",
     "EXECUTE parameter": "EXECUTE parameter",
+    "COPY FROM WHERE": "COPY FROM WHERE condition",
 }
 _WINDOW_PARTS = ("window PARTITION BY", "window ORDER BY", "window frame")
 _AGGREGATES = ("SELECT", "HAVING", "ORDER BY", "DISTINCT ON", "window PARTITION BY", "window ORDER BY")

@@ -42,6 +42,7 @@ from tenure.sql.session.answers import Answer, CopyFormat, Pending, ResultColumn
 from tenure.sql.session.services import Codecs
 from tenure.sql.statements.dml import queries
 from tenure.sql.statements.dml.copy_blocks import BlockCopy
+from tenure.sql.statements.dml.copy_condition import CopyCondition, plan_condition
 from tenure.sql.statements.dml.copy_options import copy_format
 from tenure.sql.statements.dml.forgotten_keys import explain_violation
 from tenure.sql.statements.dml.queries import Select, SelectAsOf
@@ -75,6 +76,7 @@ class CopyFrom:
     kind: CopyFormat
     codecs: Codecs
     finish_transaction: FinishTransaction
+    condition: CopyCondition | None = None
     columns: ClassVar[tuple[ResultColumn, ...] | None] = None
     parameters: ClassVar[tuple[Type, ...]] = ()
     is_short: ClassVar[bool] = False
@@ -115,7 +117,7 @@ class _Incoming:
             self._kept.replace(COPIES * (reader.kept_bytes + len(data)))
         if self._binary is not None:
             self._insert(self._from_binary(self._binary.rows(data)))
-        elif self._blocks.is_possible:
+        elif self._blocks.is_possible and self._copy.condition is None:
             self._insert_block(data)
             self._insert(self._from_text(self._reader.rows(b"")))
         else:
@@ -130,6 +132,8 @@ class _Incoming:
             raise
 
     def _insert(self, rows: Iterator[Values]) -> None:
+        if self._copy.condition is not None:
+            rows = self._copy.condition.kept(rows, self._writer.default, self._execution.context)
         written = interruptible(self._writer.insert_all(self._txn, rows), self._execution.check)
         try:
             self._count += sum(1 for _ in written)
@@ -334,8 +338,6 @@ def plan(codecs: Codecs, finish: FinishTransaction, planner: Planner, tree: Tree
 
 
 def _plan_from(codecs: Codecs, finish: FinishTransaction, planner: Planner, tree: Tree) -> CopyFrom:
-    if tree.HasField("where_clause"):
-        raise NotSupported("COPY FROM ... WHERE is not supported")
     path = [
         each for each in (tree.relation.catalogname, tree.relation.schemaname, tree.relation.relname) if each
     ]
@@ -352,7 +354,9 @@ def _plan_from(codecs: Codecs, finish: FinishTransaction, planner: Planner, tree
     planner.names.require_sequences(default_needs(left))
     format, how = copy_format(tree, [each.name for each in targets])
     types = tuple(type_of(each.type, planner.names.enum) for each in targets)
-    return CopyFrom(table, targets, types, format, how, codecs, finish)
+    where = child(tree, "where_clause")
+    condition = None if where is None else plan_condition(planner, table, tree, where)
+    return CopyFrom(table, targets, types, format, how, codecs, finish, condition)
 
 
 def _columns(table: Table, tree: Tree) -> tuple[TableColumn, ...]:
