@@ -15,7 +15,7 @@ from tests.unit.sql.sessions import Talk
 def run(cluster: Cluster, tool: str, *arguments: str, node: int = 0) -> str:
     front = cluster.nodes[node].front
     assert front is not None
-    command = [BIN / tool, "-h", front.host, "-p", str(front.port), "-U", "root", *arguments]
+    command = [str(BIN / tool), "-h", front.host, "-p", str(front.port), "-U", "root", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout

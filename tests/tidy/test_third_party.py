@@ -36,7 +36,7 @@ KNOWN_TO = {
         "pipeline/writing/*.py",
     ),  # pyarrow's arrays
     "postgast": ("sql/text/parse.py",),
-    "psycopg": ("storage/postgres/*.py",),
+    "psycopg": ("storage/postgres/*.py", "embedded.py", "__init__.py"),
     "py4j": ("pipeline/*.py",),  # how pyspark speaks to Java
     "pyarrow": (
         "bulk/filling/entries.py",

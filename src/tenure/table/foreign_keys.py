@@ -31,17 +31,18 @@ One added NOT VALID is enforced for later writes.
 Invariant (foreign-keys): after `finish`, every row that the statement wrote and every row that referred to
 one it wrote refers to an existing row, or to nothing.
 
-Simplifications: no deferred constraints; the columns of both sides have the same type, but for its
-modifiers.
+Checks of deferrable keys may be left to the end of the transaction (`table.deferred_references`).
+
+Simplification: the columns of both sides have the same type, but for its modifiers.
 
 Walk: `table.write` calls `written` per row and `finish` per statement -> `table.references` and
 `table.read.find` on the other table -> a `RowWriter` of that table, which notes what it does here.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tenure.base.errors import ForeignKeyViolation, RestrictViolation
 from tenure.base.interruptible import Check, interruptible, unchecked
@@ -115,6 +116,16 @@ class RowReference(NamedTuple):
     """The value under its key, if the writer provides it: while it is there, the row is unchanged."""
 
 
+Owed = TypeVar("Owed", LostTarget, RowReference)
+
+
+class Deferring(Protocol):
+    """Takes checks that a transaction makes at its end: `table.deferred_references` has one."""
+
+    def takes(self, layout: Layout, foreign_key: ForeignKey) -> bool: ...
+    def note(self, owed: LostTarget | RowReference) -> None: ...
+
+
 class ForeignKeys:
     """The pending checks and actions of a statement, for the foreign keys of all tables it writes."""
 
@@ -125,8 +136,12 @@ class ForeignKeys:
         *,
         acts: bool = True,
         locks: WriterLocks | None = None,
+        deferral: Deferring | None = None,
     ) -> None:
-        """Without `acts`, rows that refer to what is gone are an error for every action."""
+        """Without `acts`, rows that refer to what is gone are an error for every action. `deferral` takes the
+        checks that are left to the end of the transaction.
+        """
+        self._deferral = deferral
         self._tables = tables
         self._writer = writer
         self._acts = acts
@@ -141,6 +156,10 @@ class ForeignKeys:
             for foreign_key in enforced(layout):
                 if old is None or old.key != new.key or _differ(old, new, foreign_key.columns):
                     self._owed.append(RowReference(foreign_key, layout, new, value))
+
+    def owe(self, owed: Iterable[LostTarget | RowReference]) -> None:
+        """Notes duties that an earlier statement has left."""
+        self._owed += owed
 
     def finish(self, txn: Transaction, check: Check = unchecked) -> None:
         if not self._owed:
@@ -168,10 +187,10 @@ class ForeignKeys:
 
     def _settle(self, txn: Transaction, owed: LostTarget | list[RowReference], check: Check) -> None:
         if isinstance(owed, list):
-            self._check_references(txn, owed, check)
+            self._check_references(txn, owed if self._deferral is None else self._left(owed), check)
         elif owed.acts:
             self._act(txn, owed, check)
-        else:
+        elif self._deferral is None or owed.action is not Action.NO_ACTION or self._left([owed]):
             before = txn.proof.mark()
             _check_lost(txn, owed)
             if self._locks is not None:
@@ -179,6 +198,7 @@ class ForeignKeys:
 
     def _look_again(self, txn: Transaction, lost: LostTarget) -> None:
         """Rows that may refer to a lost target have come since the statement: for the commit."""
+        self._deferral = None  # nothing is left to a later moment any more
         before, foreign_key = txn.proof.mark(), lost.foreign_key
         if lost.acts and exists(txn, lost.target, foreign_key.target_columns, lost.key()):
             # A later statement has brought the key back; then rows may refer to it.
@@ -186,6 +206,17 @@ class ForeignKeys:
             return
         self._owed.append(lost)
         self.finish(txn)
+
+    def _left(self, owed: list[Owed]) -> list[Owed]:
+        """Those that are not left to the end of the transaction."""
+        left, deferral = [], self._deferral
+        assert deferral is not None
+        for each in owed:
+            if deferral.takes(each.referencing, each.foreign_key):
+                deferral.note(each)
+            else:
+                left.append(each)
+        return left
 
     def _check_references(self, txn: Transaction, references: list[RowReference], check: Check) -> None:
         before, missing = txn.proof.mark(), None

@@ -49,7 +49,7 @@ from tenure.expr.types.datatype import Datum
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import CompiledColumn, Values, key_text, row_text
 from tenure.table.compiled_index import CompiledIndex
-from tenure.table.foreign_keys import ForeignKeys, Tables, WriterLocks
+from tenure.table.foreign_keys import Deferring, ForeignKeys, Tables, WriterLocks
 from tenure.table.new_keys import NewKeys
 from tenure.table.read import row_of
 from tenure.table.rows import IndexEntry, Layout, Row, check_length, fits
@@ -91,10 +91,11 @@ class TableWriter:
         read: Callable[[int], None] | None = None,
         cascades: bool = True,
         locks: WriterLocks | None = None,
+        deferral: Deferring | None = None,
     ) -> None:
         """`tables` returns the layouts of the tables at the other ends of foreign keys. Without `cascades`
         no row of another table is changed: its foreign keys are checked alone. `locks` is given in a READ
-        COMMITTED transaction.
+        COMMITTED transaction. `deferral` takes checks that are left to the end of the transaction.
 
         `read` receives the size of a row that conflicts with an upsert, before it is decoded.
         """
@@ -115,6 +116,7 @@ class TableWriter:
             lambda layout, keys: TableWriter(layout, tables, context, foreign_keys=keys, locks=locks),
             acts=cascades,
             locks=locks,
+            deferral=deferral,
         )
 
     def insert(self, txn: Transaction, values: Values) -> Row:

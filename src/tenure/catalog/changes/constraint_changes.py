@@ -42,6 +42,7 @@ from tenure.catalog.descriptors.definitions import (
     Action,
     Check,
     Column,
+    Deferral,
     ElementState,
     Expression,
     ForeignKey,
@@ -83,6 +84,7 @@ class AddForeignKey(TableChange, frozen=True):
     on_delete: Action = Action.NO_ACTION
     on_update: Action = Action.NO_ACTION
     is_validated: bool = True
+    deferral: Deferral = Deferral.NEVER
 
     def apply(self, table: Table) -> Table:
         require_free_constraint(table, self.name)
@@ -99,6 +101,7 @@ class AddForeignKey(TableChange, frozen=True):
             on_update=self.on_update,
             state=entry_state(table, columns) if self.is_validated else ElementState.PUBLIC,
             is_validated=self.is_validated,
+            deferral=self.deferral,
         )
         table = replace(table, foreign_keys=(*table.foreign_keys, key), next_constraint=key.id + 1)
         return AddInbound(table.id, key.id).apply(table) if self.target == table.id else table

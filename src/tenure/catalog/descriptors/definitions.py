@@ -72,6 +72,17 @@ class Action(Enum):
     SET_DEFAULT = "set default"
 
 
+class Deferral(Enum):
+    """When a transaction checks a foreign key, unless SET CONSTRAINTS says otherwise."""
+
+    NEVER = "never"
+    """With each statement, always."""
+    ON_REQUEST = "on request"
+    """With each statement: DEFERRABLE."""
+    AT_FIRST = "at first"
+    """At its end: DEFERRABLE INITIALLY DEFERRED."""
+
+
 class NameKey(Record, frozen=True):
     """The key of a name in the namespace; databases have (0, 0), schemas (database, 0)."""
 
@@ -222,6 +233,7 @@ class ForeignKey(Record, frozen=True):
     is_validated: bool = True
     """False if added NOT VALID: enforced for new rows, not relied upon."""
     comment: str = ""
+    deferral: Deferral = Deferral.NEVER
 
 
 class Inbound(Record, frozen=True):

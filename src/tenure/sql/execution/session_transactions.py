@@ -19,6 +19,7 @@ from tenure.base.errors import ConstraintViolation, RetryError
 from tenure.catalog.descriptors.definitions import AnyDescriptor
 from tenure.schema_change.declared_changes import Requester
 from tenure.sql.execution.committing import Committing
+from tenure.sql.execution.deferred_checks import check_deferred
 from tenure.sql.execution.portals import Portal, Portals
 from tenure.sql.execution.retries import Retries
 from tenure.sql.execution.violation_details import hide_values
@@ -110,6 +111,7 @@ class SessionTransactions:
         transaction_modes.restore(self._session, block)
         self._session.locks.release_since(savepoint.locks)
         self._session.channels.back_to(savepoint)
+        block.deferred.back_to(savepoint)
         self._portals.keep(savepoint.portals)
 
     # ── implicit transactions ──────────────────────────────────────────────────────────────────
@@ -184,7 +186,7 @@ class SessionTransactions:
         self, block: Block, answer: Answer, *, inline: bool, again: Portal | None = None
     ) -> "Answer | Pending":
         """The answer once it is committed; on the door's loop the commit is handed over."""
-        if inline and self._session.channels.needs_thread:
+        if inline and (self._session.channels.needs_thread or block.deferred):
             raise NotShort
         if inline and block.has_writes:
             if not block.can_submit:
@@ -199,6 +201,7 @@ class SessionTransactions:
         if block.is_explicit and use is not None and owner is not None:
             use.lock_owner = owner.number  # others may wait for its locks while it waits in its commit
         try:
+            check_deferred(session, block)
             session.channels.before_commit()
             requester = Requester(
                 session.user,

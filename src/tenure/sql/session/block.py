@@ -46,6 +46,7 @@ from tenure.sql.session.new_sequences import NewSequences
 from tenure.sql.session.services import Services
 from tenure.sql.session.temporary_tables import TemporaryTables
 from tenure.sql.session.variables import NOTHING_SET, VariableState
+from tenure.table.deferred_references import DeferredReferences
 from tenure.table.rows import Layout
 
 
@@ -82,6 +83,7 @@ class Block:
         "as_of",
         "began",
         "charge",
+        "deferred",
         "fence",
         "has_locks",
         "is_committing",
@@ -142,6 +144,8 @@ class Block:
         self.now_micros = services.env.wall_micros()
         self.began = services.env.monotonic()
         self.savepoints: list[Savepoint] = []
+        self.deferred = DeferredReferences()
+        """Foreign keys that are checked before it commits."""
         self.variables = variables
         """The variables as they were when it began, for a rollback."""
         self.on_end: list[Callable[[], None]] = []

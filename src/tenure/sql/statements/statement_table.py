@@ -34,6 +34,7 @@ from tenure.sql.statements.jobs import (
     resetting,
 )
 from tenure.sql.statements.session import (
+    constraint_modes,
     cursors,
     extensions,
     notifying,
@@ -114,7 +115,7 @@ STATEMENTS = StatementTable(
         "VariableShowStmt": variable_statements.plan_show,
         "LockStmt": table_locks.plan,
         "VacuumStmt": utility.plan_vacuum,
-        "ConstraintsSetStmt": utility.plan_set_constraints,
+        "ConstraintsSetStmt": constraint_modes.plan_set_constraints,
         "CheckPointStmt": utility.plan_checkpoint,
         "CreateExtensionStmt": extensions.plan_create_extension,
         "DoStmt": extensions.plan_do,

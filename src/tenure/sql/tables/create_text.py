@@ -22,6 +22,7 @@ from tenure.catalog.descriptors.definitions import (
     Check,
     Column,
     Database,
+    Deferral,
     EnumType,
     Expression,
     ForeignKey,
@@ -130,6 +131,16 @@ def constraint_text(table: Table, each: Index | Check | ForeignKey, descriptors:
             return f"CHECK ({expression_text(table, each.expression, descriptors)})"
         case ForeignKey():
             return writer.reference(each)
+
+
+def deferral_text(key: ForeignKey) -> str:
+    match key.deferral:
+        case Deferral.NEVER:
+            return ""
+        case Deferral.ON_REQUEST:
+            return " DEFERRABLE"
+        case Deferral.AT_FIRST:
+            return " DEFERRABLE INITIALLY DEFERRED"
 
 
 def index_text(table: Table, index: Index, descriptors: Objects) -> str:
@@ -248,7 +259,7 @@ class _Writer:
             text += f" ON UPDATE {key.on_update.value.upper()}"
         if key.on_delete is not Action.NO_ACTION:
             text += f" ON DELETE {key.on_delete.value.upper()}"
-        return text
+        return text + deferral_text(key)
 
     def names(self, columns: Sequence[int]) -> str:
         return ", ".join(quoted(self._table.column(each).name) for each in columns)

@@ -423,6 +423,7 @@ def writer_of(
         read=None if budget is None else budget.spend,
         cascades=cascades,
         locks=WriteLocks(execution, table) if block.is_read_committed else None,
+        deferral=None if block.is_single else block.deferred,
     )
 
 

@@ -64,9 +64,5 @@ def _check_there(planner: Planner, tree: Tree) -> None:
             raise DuplicateColumn(f'column "{name}" of relation "{relation.name}" appears more than once')
 
 
-def plan_set_constraints(planner: Planner, tree: Tree) -> Nothing:
-    return Nothing("SET CONSTRAINTS", "constraints are checked at the end of each statement")
-
-
 def plan_checkpoint(planner: Planner, tree: Tree) -> Nothing:
     return Nothing("CHECKPOINT")

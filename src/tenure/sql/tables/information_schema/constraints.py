@@ -6,7 +6,7 @@ Walk: `sql.tables.information_schema.relations` collects `definitions`.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tenure.catalog.descriptors.definitions import ForeignKey, Index, Table, visible
+from tenure.catalog.descriptors.definitions import Deferral, ForeignKey, Index, Table, visible
 from tenure.expr.types.datatype import Datum
 from tenure.sql.session.session_state import TableReader
 from tenure.sql.tables.information_schema.shapes import information_shape
@@ -64,6 +64,12 @@ def _constraints(catalog: VisibleCatalog, names: Sequence[Datum] | None = None) 
                 yield Constraint(table, not_null_name(table, column), CHECK, (column.id,), clause=clause)
 
 
+def _is_deferrable(constraint: Constraint) -> bool:
+    if constraint.key is not None:
+        return constraint.key.deferral is not Deferral.NEVER
+    return constraint.unique is not None and constraint.unique.is_deferrable
+
+
 def _name(catalog: VisibleCatalog, each: Constraint) -> dict[str, Datum]:
     return {
         "constraint_catalog": catalog.catalog_name,
@@ -87,8 +93,8 @@ def _table_constraints(reader: TableReader, names: Sequence[Datum] | None = None
             **_name(catalog, each),
             **_place(catalog, each.table),
             constraint_type=each.kind,
-            is_deferrable=yes_or_no(each.unique is not None and each.unique.is_deferrable),
-            initially_deferred="NO",
+            is_deferrable=yes_or_no(_is_deferrable(each)),
+            initially_deferred=yes_or_no(each.key is not None and each.key.deferral is Deferral.AT_FIRST),
             enforced="YES",
             nulls_distinct="YES" if each.kind == UNIQUE else None,
         )

@@ -34,6 +34,7 @@ from tenure.expr.tree.postgres_text import postgres_text
 from tenure.expr.types.casts import ASSIGNMENT
 from tenure.expr.types.catalog_types import NodeText
 from tenure.expr.types.type_names import type_of
+from tenure.sql.tables.create_text import deferral_text
 from tenure.sql.tables.pg_catalog.object_rows import CatalogReader
 from tenure.sql.tables.pg_catalog.shapes import shapes
 from tenure.sql.tables.view_text import view_text
@@ -161,7 +162,7 @@ class Definitions:
         for word, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete)):
             if action is not Action.NO_ACTION:
                 text += f" ON {word} {action.value.upper()}"
-        return text
+        return text + deferral_text(key)
 
     def index(self, table: Table, index: Index, *, is_pretty: bool = False) -> str:
         """`is_pretty`: with the table's bare name where that is found, and without needless brackets."""

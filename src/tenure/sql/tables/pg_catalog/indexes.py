@@ -6,7 +6,7 @@ Walk: `sql.tables.pg_catalog.relations` collects `definitions`.
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from tenure.catalog.descriptors.definitions import Action, ForeignKey, Index, Table, visible
+from tenure.catalog.descriptors.definitions import Action, Deferral, ForeignKey, Index, Table, visible
 from tenure.expr.types.datatype import Datum
 from tenure.sql.names.object_numbers import (
     attribute_numbers,
@@ -162,6 +162,8 @@ def _reference(
         oid=constraint_oid(table.id, key.id),
         conname=key.name,
         contype="f",
+        condeferrable=key.deferral is not Deferral.NEVER,
+        condeferred=key.deferral is Deferral.AT_FIRST,
         convalidated=key.is_validated,
         conindid=index_of_key(target, key.target_columns),
         confrelid=target.id,

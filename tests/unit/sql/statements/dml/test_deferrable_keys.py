@@ -119,7 +119,7 @@ def test_what_is_initially_deferred_is_checked_with_the_statement_and_says_so(no
     talk = Talk(node)
     said = talk.say("CREATE TABLE at_first (a int PRIMARY KEY, i int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
     assert [notice[1] for notice in said.notices] == [
-        "constraints that are INITIALLY DEFERRED are checked at the end of each statement"
+        "unique constraints that are INITIALLY DEFERRED are checked at the end of each statement"
     ]
     talk.say("INSERT INTO at_first VALUES (1, 1), (2, 2)")
     assert talk.say("UPDATE at_first SET i = i + 1").tag == "UPDATE 2"

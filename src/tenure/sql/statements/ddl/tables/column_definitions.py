@@ -31,7 +31,7 @@ SERIALS = {
     "bigserial": "int8",
     "serial8": "int8",
 }
-NOT_DEFERRED = "constraints that are INITIALLY DEFERRED are checked at the end of each statement"
+NOT_DEFERRED = "unique constraints that are INITIALLY DEFERRED are checked at the end of each statement"
 """A notice, not an error: clients ask for it by habit, and an earlier check is at least as strict."""
 NOT_ENFORCED = "constraints that are NOT ENFORCED are not supported"
 ATTRIBUTES = (

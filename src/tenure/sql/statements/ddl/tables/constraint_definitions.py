@@ -11,7 +11,7 @@ from tenure.catalog.changes.constraint_changes import AddCheck, AddForeignKey, t
 from tenure.catalog.changes.index_changes import AddIndex, AlterPrimaryKey, primary_of
 from tenure.catalog.changes.table_changes import alter, referring_to
 from tenure.catalog.changes.table_parts import NamedKeyColumn, TableChange, find_column, staying
-from tenure.catalog.descriptors.definitions import Action, Column, Expression, Schema, Table
+from tenure.catalog.descriptors.definitions import Action, Column, Deferral, Expression, Schema, Table
 from tenure.expr.tree.build import Typed, call
 from tenure.expr.tree.expressions import ColumnRef
 from tenure.sql.statements.ddl.definition import Definer, columns_of, path_of
@@ -39,7 +39,7 @@ def add_constraint(
 def changes_of(
     definer: Definer, schema: Schema, table: Table, tree: Tree, columns: tuple[str, ...]
 ) -> Iterator[TableChange]:
-    if tree.initdeferred:
+    if tree.initdeferred and option(tree, "contype") != "CONSTR_FOREIGN":
         definer.notice(NOT_DEFERRED)
     if option(tree, "contype") in ("CONSTR_CHECK", "CONSTR_FOREIGN") and not tree.is_enforced:
         raise NotSupported(NOT_ENFORCED)
@@ -140,7 +140,14 @@ def foreign_key(definer: Definer, table: Table, tree: Tree, columns: tuple[str, 
         ACTIONS[tree.fk_del_action or "a"],
         ACTIONS[tree.fk_upd_action or "a"],
         is_validated=not tree.skip_validation,
+        deferral=_deferral(tree),
     )
+
+
+def _deferral(tree: Tree) -> Deferral:
+    if tree.initdeferred:
+        return Deferral.AT_FIRST
+    return Deferral.ON_REQUEST if tree.deferrable else Deferral.NEVER
 
 
 def _require_alike(definer: Definer, table: Table, target: Table) -> None:
