@@ -11,11 +11,13 @@
 
     lines(query, run)                       how it would run
     analyzed(query, runner, run, clock)     runs it, and says how many rows passed and how long it took
+    described, measured                     the same as trees, for other formats
 
 The time of a node includes that of the nodes below it, as in PostgreSQL. What DuckDB takes over is one
 node here, and says so.
 
-Walk: `sql.statements.show.explain` calls these; `sql.explain.node_text` writes a node.
+Walk: `sql.statements.show.explain` calls these; `sql.explain.node_text` writes a node,
+`sql.explain.plan_json` writes trees as JSON.
 """
 
 from collections.abc import Callable, Iterator
@@ -53,12 +55,52 @@ class NodeStatistics:
         return f" (actual time={self.seconds * 1000:.3f} rows={each:.2f} loops={self.loops}){where}"
 
 
+@dataclass(frozen=True, slots=True)
+class PlanNode:
+    """A node in words, with what was measured of it."""
+
+    title: str
+    details: tuple[str, ...]
+    statistics: NodeStatistics | None
+    is_never_executed: bool
+    """Others of its plan were."""
+    inputs: tuple["PlanNode", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTree:
+    root: PlanNode
+    parts: tuple[tuple[str, PlanNode], ...]
+    """Plans beside it, by what they are called: CTE 1, InitPlan 2."""
+    executor: str
+
+
 def lines(query: Query, run: QueryRun | None = None) -> Iterator[str]:
     """How it would run now; what DuckDB would take over is marked."""
-    offloaded = {} if run is None else _offloaded(query, run)
-    yield from _tree(query, offloaded)
+    tree = described(query, run)
+    yield from _written(tree)
     if run is not None:
-        yield f"Executor: {'rows and DuckDB' if offloaded else 'rows'}"
+        yield f"Executor: {tree.executor}"
+
+
+def analyzed(query: Query, runner: CompiledQuery, run: QueryRun, clock: Clock) -> Iterator[str]:
+    """Runs it to the end; its rows are counted and forgotten."""
+    tree = measured(query, runner, run, clock)
+    yield from _written(tree)
+    yield f"Executor: {tree.executor}"
+
+
+def described(query: Query, run: QueryRun | None) -> PlanTree:
+    """How it would run now."""
+    return _tree(query, {} if run is None else _offloaded(query, run))
+
+
+def measured(query: Query, runner: CompiledQuery, run: QueryRun, clock: Clock) -> PlanTree:
+    """How it ran."""
+    watching = _Watching(run, clock)
+    for _ in runner.rows(replace(run, instead=watching.instead, watch=watching.watch)):
+        pass
+    return _tree(query, watching.statistics)
 
 
 def _offloaded(query: Query, run: QueryRun) -> dict[int, NodeStatistics]:
@@ -87,16 +129,6 @@ def _without_answers(context: Context, query: Query) -> Context:
 def _noted(plan: Plan, run: QueryRun) -> tuple[str, ...]:
     noted: Callable[[Plan, QueryRun], tuple[str, ...]] | None = getattr(run.instead, "noted", None)
     return () if noted is None else noted(plan, run)
-
-
-def analyzed(query: Query, runner: CompiledQuery, run: QueryRun, clock: Clock) -> Iterator[str]:
-    """Runs it to the end; its rows are counted and forgotten."""
-    watching = _Watching(run, clock)
-    for _ in runner.rows(replace(run, instead=watching.instead, watch=watching.watch)):
-        pass
-    yield from _tree(query, watching.statistics)
-    is_offloaded = any(statistics.is_offloaded for statistics in watching.statistics.values())
-    yield f"Executor: {'rows and DuckDB' if is_offloaded else 'rows'}"
 
 
 class _Watching:
@@ -134,30 +166,43 @@ class _Watching:
         return self.statistics.setdefault(id(plan), NodeStatistics())
 
 
-def _tree(query: Query, statistics: dict[int, NodeStatistics]) -> Iterator[str]:
+def _tree(query: Query, statistics: dict[int, NodeStatistics]) -> PlanTree:
     writer = NodeWriter(query)
-    yield from _node(query.plan, writer, statistics)
-    for number, plan in enumerate(query.shared):
-        yield f"  CTE {number + 1}"
-        yield from _indented(_node(plan, writer, statistics), "    ->  ")
+    parts = [
+        (f"CTE {number}", _node(plan, writer, statistics)) for number, plan in enumerate(query.shared, 1)
+    ]
     used = {number for node in everything(query.plan, query) for number in nested_in(node)}
     for number, nested in enumerate(query.nested):
-        if number not in used:
-            continue  # it has become a join
-        yield f"  {'SubPlan' if nested.takes else 'InitPlan'} {number + 1}"
-        yield from _indented(_node(nested.plan, writer, statistics), "    ->  ")
+        if number in used:  # otherwise it has become a join
+            kind = "SubPlan" if nested.takes else "InitPlan"
+            parts.append((f"{kind} {number + 1}", _node(nested.plan, writer, statistics)))
+    is_offloaded = any(each.is_offloaded for each in statistics.values())
+    executor = "rows and DuckDB" if is_offloaded else "rows"
+    return PlanTree(_node(query.plan, writer, statistics), tuple(parts), executor)
 
 
-def _node(plan: Plan, writer: NodeWriter, statistics: dict[int, NodeStatistics]) -> Iterator[str]:
+def _node(plan: Plan, writer: NodeWriter, statistics: dict[int, NodeStatistics]) -> PlanNode:
     noted = statistics.get(id(plan))
     is_analyzed = any(each.loops for each in statistics.values())
-    never = " (never executed)" if is_analyzed and noted is None else ""
-    yield f"{writer.title(plan)}{noted or never}"
-    yield from (f"  {line}" for line in (*writer.details(plan), *(noted.notes if noted else ())))
-    if noted is not None and noted.is_offloaded:
-        statistics = {}  # DuckDB runs the nodes below
-    for each in inputs(plan):
-        yield from _indented(_node(each, writer, statistics), "  ->  ")
+    details = (*writer.details(plan), *(noted.notes if noted else ()))
+    below = {} if noted is not None and noted.is_offloaded else statistics  # DuckDB runs the nodes below
+    children = tuple(_node(each, writer, below) for each in inputs(plan))
+    return PlanNode(writer.title(plan), details, noted, is_analyzed and noted is None, children)
+
+
+def _written(tree: PlanTree) -> Iterator[str]:
+    yield from _node_lines(tree.root)
+    for name, node in tree.parts:
+        yield f"  {name}"
+        yield from _indented(_node_lines(node), "    ->  ")
+
+
+def _node_lines(node: PlanNode) -> Iterator[str]:
+    never = " (never executed)" if node.is_never_executed else ""
+    yield f"{node.title}{node.statistics or never}"
+    yield from (f"  {line}" for line in node.details)
+    for each in node.inputs:
+        yield from _indented(_node_lines(each), "  ->  ")
 
 
 def _indented(lines: Iterator[str], arrow: str) -> Iterator[str]:

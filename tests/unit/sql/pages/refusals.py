@@ -81,6 +81,7 @@ NOT_SUPPORTED = (
     "SELECT * FROM ROWS FROM (abs(1), generate_series(1, 2)) x",
     "SELECT * FROM t LEFT JOIN t u ON t.id = u.id FOR UPDATE OF u",
     "EXPLAIN EXECUTE p",
+    "EXPLAIN (FORMAT YAML) SELECT 1",
     # DML
     "INSERT INTO t (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET a = (SELECT 5)",
     "INSERT INTO t (id) VALUES (10) RETURNING (SELECT 5)",
