@@ -245,6 +245,7 @@ HERE_ONLY = (
         "to_regrole",
         "format_type",
     ),
+    *("json_array_absent", "jsonb_array_absent", "json_object_absent", "jsonb_object_absent", "is_json"),
     "subscript",
     "array_element",
     "array_slice",

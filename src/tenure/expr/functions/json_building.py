@@ -1,4 +1,4 @@
-"""Functions that make json and jsonb of other values.
+"""Functions that make json and jsonb of other values, and say whether a text is JSON.
 
     json_build_object('a', 1, 'b', now())     json_build_array(1, 'x')     to_jsonb(value)
 
@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from tenure.base.errors import ArraySizesDiffer, InvalidParameter, NullNotAllowed
+from tenure.base.errors import ArraySizesDiffer, InvalidParameter, InvalidText, NullNotAllowed
 from tenure.base.interruptible import paced
+from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr.functions.function import Context, Function, Volatility, function
 from tenure.expr.functions.json_making import json_text_of, jsonb_object, jsonb_value_of, member_name
 from tenure.expr.types.arrays import dimensions, flatten
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.json_values import Json, Jsonb, quoted
+from tenure.expr.types.type_names import type_of
 from tenure.expr.types.value_lengths import join_all
 
 
@@ -31,6 +33,12 @@ def functions() -> Iterator[Function]:
         yield several("jsonb_build_array", result="jsonb", run=_jsonb_array)
         yield several("json_build_object", result="json", run=_json_object)
         yield several("jsonb_build_object", result="jsonb", run=_jsonb_object)
+    absent = partial(of_many, arguments=("any",), is_variadic=True)
+    yield absent("json_array_absent", result="json", run=_present(_json_array, size=1))
+    yield absent("jsonb_array_absent", result="jsonb", run=_present(_jsonb_array, size=1))
+    yield absent("json_object_absent", result="json", run=_present(_json_object, size=2))
+    yield absent("jsonb_object_absent", result="jsonb", run=_present(_jsonb_object, size=2))
+    yield function("is_json", "text, text -> bool", _is_json)
     for kind, build in (("json", _json_of_texts), ("jsonb", _jsonb_of_texts)):
         yield function(f"{kind}_object", f"text[] -> {kind}", _of_list(build))
         yield function(f"{kind}_object", f"text[], text[] -> {kind}", _of_two_lists(build))
@@ -64,6 +72,31 @@ def _jsonb_array(*types: Type) -> Callable[..., Jsonb]:
         return Jsonb(tuple(convert(value, context.zone) for convert, value in pairs))
 
     return build
+
+
+def _present(build: Callable[..., Callable[..., Datum]], *, size: int) -> Callable[..., Callable[..., Datum]]:
+    """The same without members whose value, the last of so many arguments, is NULL."""
+
+    def typed(*types: Type) -> Callable[..., Datum]:
+        def run(context: Context, *values: Datum) -> Datum:
+            kept = [at for at in range(len(values)) if values[at - at % size + size - 1] is not None]
+            return build(*[types[at] for at in kept])(context, *[values[at] for at in kept])
+
+        return run
+
+    return typed
+
+
+_FIRST = {"{": "object", "[": "array"}
+
+
+def _is_json(text: str, what: str) -> bool:
+    """`what`: any, object, array or scalar."""
+    try:
+        type_of(TypeRef("json")).parse(text)
+    except InvalidText:
+        return False
+    return what in ("any", _FIRST.get(text.lstrip(" \t\n\r")[:1], "scalar"))
 
 
 def _check_even(types: tuple[Type, ...]) -> None:

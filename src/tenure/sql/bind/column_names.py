@@ -43,6 +43,10 @@ def _figured(tree: Tree) -> tuple[str, int]:
             return "array", 2
         case "RowExpr":
             return "row", 2
+        case "JsonObjectConstructor":
+            return "json_object", 2
+        case "JsonArrayConstructor":
+            return "json_array", 2
         case "CoalesceExpr":
             return "coalesce", 2
         case "MinMaxExpr":

@@ -27,6 +27,7 @@ from tenure.expr.types.casts import bare
 from tenure.expr.types.type_names import type_of
 from tenure.sql.bind import aggregates as bind_aggregates
 from tenure.sql.bind import calls as bind_calls
+from tenure.sql.bind import json_constructors
 from tenure.sql.bind import records as bind_records
 from tenure.sql.bind import row_values as bind_rows
 from tenure.sql.bind import subqueries as bind_subqueries
@@ -40,13 +41,10 @@ from tenure.sql.text.parse import Tree, child, items, kind, names, option, unwra
 _REFUSED = {
     "XmlExpr": "XML",
     "XmlSerialize": "XML",
-    "JsonObjectConstructor": "JSON_OBJECT()",
-    "JsonArrayConstructor": "JSON_ARRAY()",
-    "JsonArrayQueryConstructor": "JSON_ARRAY()",
+    "JsonArrayQueryConstructor": "JSON_ARRAY() of a query",
     "JsonObjectAgg": "JSON_OBJECTAGG()",
     "JsonArrayAgg": "JSON_ARRAYAGG()",
     "JsonFuncExpr": "SQL/JSON functions",
-    "JsonIsPredicate": "IS JSON",
     "JsonParseExpr": "JSON()",
     "JsonScalarExpr": "JSON_SCALAR()",
     "JsonSerializeExpr": "JSON_SERIALIZE()",
@@ -398,4 +396,7 @@ _BY_KIND: dict[str, Callable[[Tree, QueryLevel], Typed]] = {
     "GroupingFunc": bind_aggregates.grouping,
     "SubLink": bind_subqueries.sublink,
     "RowExpr": bind_rows.refuse,
+    "JsonObjectConstructor": json_constructors.json_object,
+    "JsonArrayConstructor": json_constructors.json_array,
+    "JsonIsPredicate": json_constructors.is_json,
 }
