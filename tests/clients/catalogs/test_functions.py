@@ -12,11 +12,12 @@ from tests.clients.catalogs.world import Side
 
 NOT_FOR_PEOPLE = {
     *("subscript", "array_element", "array_slice", "tenure_sql_liveness_is_alive", "_pg_expandarray"),
+    *("json_array_absent", "jsonb_array_absent", "json_object_absent", "jsonb_object_absent", "is_json"),
     *("tenure_nextval", "tenure_currval", "tenure_setval", "tenure_lastval"),
     *("current_timestamp", "current_date", "localtimestamp", "localtime", "current_role", "user"),
     "current_catalog",
 }
-"""What subscripts, sequences and keywords are computed by, and what has a schema of its own."""
+"""What subscripts, sequences, JSON constructors and keywords are computed by, and what has a schema of its own."""
 
 
 @pytest.fixture(scope="module")
