@@ -4,7 +4,8 @@
     COMMIT, or SET CONSTRAINTS ... IMMEDIATE ──► looked at as they are then
 
 What is noted is a place to look at, not a verdict: a row that is gone by then, or refers to something else,
-is no trouble. So a savepoint need not take anything back, except for what SET CONSTRAINTS has said since.
+is no trouble. So a savepoint need not take anything back, except for what SET CONSTRAINTS has said since
+(docs/decisions/0099).
 Actions (CASCADE, SET NULL, SET DEFAULT) and RESTRICT are never deferred, as in PostgreSQL.
 
 Invariant (deferred-references): after `check`, every row and key that was noted holds its foreign key.
