@@ -14,7 +14,7 @@ Walk: `table.foreign_keys` calls `takes` and `note`; `sql.execution.deferred_che
 `sql.statements.session.constraint_modes` calls `change`.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
 from tenure.base.interruptible import Check, unchecked
@@ -100,12 +100,14 @@ class DeferredReferences:
         check: Check = unchecked,
         *,
         of: ModeChange | None = None,
+        looks_again: bool = False,
     ) -> None:
         """Checks what is noted, or that of some keys; raises ForeignKeyViolation. `tables` gives None for a
-        table that is gone.
+        table that is gone. With `looks_again`, in READ COMMITTED, a commit that finds something changed since
+        looks once more instead of failing.
         """
         noted = [each for each in self._noted if of is None or of.concerns(each.foreign_key)]
-        keys = ForeignKeys(_required(tables), _no_writer)
+        keys = ForeignKeys(_required(tables), _no_writer, locks=_NoLocks() if looks_again else None)
         keys.owe(_owed(noted, tables))
         keys.finish(txn, check)
         for each in noted:
@@ -138,6 +140,16 @@ def _required(tables: Callable[[int], Layout | None]) -> Callable[[int], Layout]
         return found
 
     return find
+
+
+class _NoLocks:
+    """Checks change no rows, so they lock none."""
+
+    def lock_new(self, txn: Transaction, keys: Sequence[bytes]) -> None:
+        raise AssertionError("a check adds nothing")
+
+    def lock_read(self, txn: Transaction, keys: Sequence[bytes]) -> bool:
+        raise AssertionError("a check changes nothing")
 
 
 def _no_writer(layout: Layout, keys: ForeignKeys) -> NoReturn:

@@ -17,7 +17,7 @@ NOT_FOR_PEOPLE = {
     *("current_timestamp", "current_date", "localtimestamp", "localtime", "current_role", "user"),
     "current_catalog",
 }
-"""What subscripts, sequences, JSON constructors and keywords are computed by, and what has a schema of its own."""
+"""What subscripts, sequences, JSON constructors and keywords are computed by; what has its own schema."""
 
 
 @pytest.fixture(scope="module")

@@ -24,4 +24,4 @@ def check_deferred(session: SessionState, block: Block, of: ModeChange | None = 
         await_open(session, block, found)
         return block.layout(found)
 
-    block.deferred.check(block.use.txn, layout_of, session.check, of=of)
+    block.deferred.check(block.use.txn, layout_of, session.check, of=of, looks_again=block.is_read_committed)

@@ -142,14 +142,33 @@ def test_a_dropped_or_emptied_table_leaves_nothing_to_check(node: Node) -> None:
     talk.close()
 
 
-def test_a_target_that_another_has_removed_meanwhile_fails_the_commit(node: Node) -> None:
+@pytest.mark.parametrize("isolation", ["SERIALIZABLE", "READ COMMITTED"])
+def test_a_target_that_another_has_removed_meanwhile_fails_the_commit(node: Node, isolation: str) -> None:
+    first, second = Talk(node), Talk(node)
+    first.say("DROP TABLE IF EXISTS notes, people, teams CASCADE")
+    for text in TABLES.strip().splitlines()[:2]:
+        first.say(text)
+    first.say("INSERT INTO teams VALUES (1, NULL), (2, NULL)")
+    first.say(f"BEGIN ISOLATION LEVEL {isolation}")
+    assert first.say("INSERT INTO people VALUES (1, 1)").tag == "INSERT 0 1"
+    second.say("DELETE FROM teams WHERE id = 1")
+    assert first.say("COMMIT").sqlstate in ("23503", "40001")
+    assert second.say("SELECT count(*) FROM people").rows == (("0",),)
+    for each in (first, second):
+        each.close()
+
+
+@pytest.mark.parametrize("isolation", ["SERIALIZABLE", "READ COMMITTED"])
+def test_a_row_that_comes_to_refer_to_a_removed_target_is_found(node: Node, isolation: str) -> None:
     first, second = Talk(node), Talk(node)
     first.say("DROP TABLE IF EXISTS notes, people, teams CASCADE")
     for text in TABLES.strip().splitlines()[:2]:
         first.say(text)
     first.say("INSERT INTO teams VALUES (1, NULL)")
-    first.say("BEGIN")
-    first.say("INSERT INTO people VALUES (1, 1)")
-    second.say("DELETE FROM teams")
+    first.say(f"BEGIN ISOLATION LEVEL {isolation}")
+    assert first.say("DELETE FROM teams").tag == "DELETE 1"
+    second.say("INSERT INTO people VALUES (1, 1)")
     assert first.say("COMMIT").sqlstate in ("23503", "40001")
-    assert second.say("SELECT count(*) FROM people").rows == (("0",),)
+    assert second.say("SELECT count(*) FROM teams").rows == (("1",),)
+    for each in (first, second):
+        each.close()
