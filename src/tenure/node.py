@@ -74,6 +74,7 @@ class Node:
         self.sweeps, self.tracker, self.protections = jobs.sweeps, protections.tracker, protections.store
         self.job_protections, self.long_reads = protections.of_jobs, protections.long_reads
         self.reconciler, self.temporary_rows = protections.reconciler, tables.temporary_rows
+        self.feeds = jobs.feeds
 
     def stop(self) -> None:
         self._lifecycle.stop()

@@ -114,5 +114,5 @@ def differs(client: "psycopg.Connection[Any]", rebuilt: Rebuilt, at: str) -> boo
     columns = [each.name for each in cursor.description or ()]
     rows = rebuilt.at(parse(at)).values()
     return sorted(map(str, cursor.fetchall())) != sorted(
-        str(tuple(row.get(each) for each in columns)) for row in rows
+        str(tuple(row.get(each) for each in columns)) for _, row in rows
     )

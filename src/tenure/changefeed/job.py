@@ -29,6 +29,7 @@ from tenure.catalog.accounts.privileges import CHANGEFEED
 from tenure.catalog.accounts.rights import Rights, require_files
 from tenure.catalog.accounts.sealing import sealed, unsealed
 from tenure.catalog.leases.access_sources import StoredAccess
+from tenure.changefeed.client_stream import Follow
 from tenure.changefeed.feed import Feed
 from tenure.changefeed.records import FeedPayload, FeedPosition
 from tenure.changefeed.sinks.destinations import Destination, destination_of
@@ -62,6 +63,8 @@ class FeedServices(NamedTuple):
     protections: JobProtections
     locations: Locations
     session: Callable[[], NodeSession]
+    follow: Follow = lambda read: lambda: None
+    """Protects the history that a stream to a client still needs; see `retention.long_reads`."""
 
     def destination(self, text: str) -> Destination:
         return destination_of(text, self.locations, self.sources.store.settings)
@@ -75,9 +78,8 @@ def start(
     id = services.jobs.fresh_id(txn)
     keyspace = services.sources.store.keyspace
     kept = replace(payload, sink=sealed(txn, keyspace, id, payload.sink, is_secret=is_secret))
-    targets = Targets(tuple(each.id for each in payload.tables))
     services.protections.protect(
-        *(txn, id, _needed_since(payload.start), Mode.AFTER, targets),
+        *(txn, id, payload.start.needed_at, Mode.AFTER, Targets(_objects(payload))),
         expires_after=payload.options.protect_seconds,
         role=owner,
     )
@@ -86,12 +88,9 @@ def start(
     )
 
 
-def _needed_since(position: FeedPosition) -> int:
-    """The earliest time that a feed reads at, from this position on."""
-    return min(
-        each.scan.at if each.scan is not None and each.frontier_at == ZERO_AT else each.frontier_at
-        for each in position.tables
-    )
+def _objects(payload: FeedPayload) -> tuple[int, ...]:
+    """What is protected: a schema or database covers the tables that come later too."""
+    return tuple(each.id for each in payload.tables) if payload.scope is None else (payload.scope.id,)
 
 
 def changefeed_kind(services: FeedServices) -> JobKind:
@@ -106,15 +105,30 @@ def changefeed_kind(services: FeedServices) -> JobKind:
 
 def _check_creator(services: FeedServices, run: Run, payload: FeedPayload, destination: Destination) -> None:
     """A run begins, and goes on, only if the role that created the feed may still have it."""
-    store, catalog = services.sources.store, services.sources.catalog
-    now = store.snapshot()
+    saved = unpack(run.progress.data, FeedPosition) if run.progress.data else payload.start
+    require_files(_rights(services, run), destination.role, destination.action)
+    if payload.scope is not None:
+        _require(services, run, payload.scope.id, owns=True)
+    for position in saved.tables:
+        _require(services, run, position.table)
+
+
+def _rights(services: FeedServices, run: Run) -> Rights:
+    now = services.sources.store.snapshot()
     job = services.jobs.get(now, run.job.id) or run.job  # its role may have been renamed since the run began
-    rights = Rights(StoredAccess(catalog, now), job.owner)
-    require_files(rights, destination.role, destination.action)
-    for table in payload.tables:
-        found = catalog.get(now, table.id)
-        if found is not None:
-            rights.require(found, CHANGEFEED)
+    return Rights(StoredAccess(services.sources.catalog, now), job.owner)
+
+
+def _require(services: FeedServices, run: Run, object: int, *, owns: bool = False) -> None:
+    """What is gone has nothing that could be read without right."""
+    found = services.sources.catalog.get(services.sources.store.snapshot(), object)
+    if found is None:
+        return
+    rights = _rights(services, run)
+    if owns:
+        rights.require_owner(found)
+    else:
+        rights.require(found, CHANGEFEED)
 
 
 def payload_of(services: FeedServices, run: Run) -> FeedPayload:
@@ -154,7 +168,9 @@ class FeedRun:
         self._saved = self._sink.resume(saved)
         """The position of the last commit of the sink."""
         self._feed = Feed(
-            _sources_of(services, run), payload.tables, payload.options, self._saved, self._sink
+            *(_sources_of(services, run), payload.tables, payload.options, self._saved, self._sink),
+            scope=payload.scope,
+            admit=lambda position: _require(services, run, position.table),
         )
         self._due = self._env.monotonic()
         self._move_due = self._due
@@ -184,7 +200,7 @@ class FeedRun:
         return by_setting if chosen is None else chosen
 
     def _is_due(self) -> bool:
-        if self._feed.position.bytes - self._saved.bytes >= COMMIT_BYTES:
+        if self._feed.bytes - self._saved.bytes >= COMMIT_BYTES:
             return True
         return self._env.monotonic() >= self._due and self._feed.position != self._saved
 

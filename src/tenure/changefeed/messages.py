@@ -80,6 +80,15 @@ class Encoder:
             return "null"
         return f"{{{self._encoding(change.before_rows).members(change.before)}}}"
 
+    def texts(self, change: RowChange) -> tuple[str, str | None, str | None]:
+        """The key, the row before and the row after, as JSON."""
+        encoding, before, after = self._encoding(change.rows), None, None
+        if change.before is not None and change.before_rows is not None:
+            before = f"{{{self._encoding(change.before_rows).members(change.before)}}}"
+        if change.after is not None:
+            after = f"{{{encoding.members(change.after)}}}"
+        return encoding.key(change.key), before, after
+
     def _value(self, topic: str, encoding: "_Encoding", key: str, change: RowChange) -> str:
         options = self._options
         members = None if change.after is None else encoding.members(change.after)

@@ -5,7 +5,7 @@
 Names and values are read here, once, when the feed is created; the job keeps the result. Times are given by
 the caller's function, because they are written as in AS OF SYSTEM TIME.
 
-Walk: `sql.statements.jobs.changefeeds` calls `read_options`; `changefeed.table_events`,
+Walk: `sql.statements.jobs.feed_targets` calls `read_options`; `changefeed.table_events`,
 `changefeed.messages` and `changefeed.table_stream` go by the result.
 """
 
@@ -85,6 +85,8 @@ class FeedOptions(Record, frozen=True):
     events: SchemaEvents = SchemaEvents.DEFAULT
     protect_seconds: float | None = None
     """How old the last checkpoint may become before the feed ends; None: any age."""
+    ddl_events: bool = False
+    """Consumers are told of every schema change; that a table has ended they are told in any case."""
 
 
 def read_options(values: Mapping[str, str | None], time_of: Callable[[str], Timestamp]) -> FeedOptions:
@@ -111,6 +113,7 @@ def read_options(values: Mapping[str, str | None], time_of: Callable[[str], Time
         policy=_choice(values, "schema_change_policy", SchemaPolicy, SchemaPolicy.BACKFILL),
         events=_choice(values, "schema_change_events", SchemaEvents, SchemaEvents.DEFAULT),
         protect_seconds=_seconds(values, "gc_protect_expires_after", PROTECT_SECONDS_MIN),
+        ddl_events=_is_on(values, "ddl_events"),
     )
     _check(options)
     return options
@@ -127,7 +130,7 @@ def _check(options: FeedOptions) -> None:
 
 _OPTIONS = frozenset(
     {
-        *("cursor", "diff", "end_time", "envelope", "format", "gc_protect_expires_after"),
+        *("cursor", "ddl_events", "diff", "end_time", "envelope", "format", "gc_protect_expires_after"),
         *("initial_scan", "initial_scan_only"),
         *("key_in_value", "min_checkpoint_frequency", "mvcc_timestamp", "no_initial_scan", "resolved"),
         *("schema_change_events", "schema_change_policy", "topic_in_value", "updated"),

@@ -2,6 +2,7 @@
 
     frontier_at    all changes of the table up to here are in the sink
     scan           rows that are to be emitted before the frontier can go on
+    scope_at       all tables that came under a feed's schema or database up to here are among its tables
 
 The position of a feed is one record, so that a sink can keep it together with what it stands for.
 
@@ -12,7 +13,8 @@ rows.
 
 from enum import Enum
 
-from tenure.base.timestamp import Timestamp
+from tenure.base.timestamp import MAX_AT, Timestamp
+from tenure.catalog.descriptors.definitions import Table
 from tenure.changefeed.options import FeedOptions
 from tenure.kv.records import Record
 
@@ -39,6 +41,8 @@ class TablePosition(Record, frozen=True):
     table: int
     frontier_at: Timestamp
     scan: ScanPosition | None = None
+    name: str = ""
+    """The name that its messages are filed under, of a table that came later; else see `FeedTable`."""
 
 
 class FeedPosition(Record, frozen=True):
@@ -52,17 +56,43 @@ class FeedPosition(Record, frozen=True):
     """Changes whose schema a lease on a locked table has proved, since the feed began."""
     slow_rows: int = 0
     """Other changes found by the watch, likewise."""
+    scope_at: Timestamp = MAX_AT
+    """For a schema or database; the tables of a list do not change."""
 
     @property
     def resolved_at(self) -> Timestamp:
         """All changes up to here are in the sink; zero while an initial scan is under way."""
-        return min(each.frontier_at for each in self.tables)
+        return min(self.scope_at, *(each.frontier_at for each in self.tables), MAX_AT)
+
+    @property
+    def needed_at(self) -> Timestamp:
+        """The earliest time that the feed reads at, from here on."""
+        times = (
+            each.scan.at if each.scan is not None and not each.frontier_at else each.frontier_at
+            for each in self.tables
+        )
+        return min(self.scope_at, *times, MAX_AT)
 
 
 class FeedTable(Record, frozen=True):
     id: int
     name: str
     """The name that its messages are filed under: its full name when the feed was created."""
+
+
+class FeedScope(Record, frozen=True):
+    """A schema or a database whose tables a feed follows, also those that come later."""
+
+    id: int
+    name: str
+    is_database: bool = False
+
+    @property
+    def noun(self) -> str:
+        return "database" if self.is_database else "schema"
+
+    def covers(self, table: Table) -> bool:
+        return self.id == (table.database if self.is_database else table.schema)
 
 
 class FeedPayload(Record, frozen=True):
@@ -73,3 +103,4 @@ class FeedPayload(Record, frozen=True):
     start: FeedPosition
     shown_sink: str = ""
     """The same without secrets."""
+    scope: FeedScope | None = None

@@ -59,7 +59,7 @@ class SchemaFeed(Protocol):
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The spans that the watch of the table's rows must have besides, for `note`."""
+        """The spans that the watch of the table's rows must have besides: without a change there is no event."""
         ...
 
     def note(self, revisions: Iterable[Revision], through_at: Timestamp) -> None:
@@ -76,7 +76,6 @@ class SchemaFeed(Protocol):
 
 
 class PolledSchema:
-    spans: tuple[Span, ...] = ()
     is_fast = False
 
     def __init__(self, store: Store, catalog: Catalog, table: int, since_at: Timestamp) -> None:
@@ -88,6 +87,7 @@ class PolledSchema:
         """All events up to here are known."""
         self._current = self._version(since_at)
         self._events: list[TableEvent] = []
+        self.spans = self._descriptor_spans()
 
     def note(self, revisions: Iterable[Revision], through_at: Timestamp) -> None:
         """It reads the descriptors itself."""
@@ -105,6 +105,7 @@ class PolledSchema:
         self._events = self._events[len(popped) :]
         if popped:
             self._current = popped[-1].after
+            self.spans = self._descriptor_spans()
         return popped
 
     def at(self, at: Timestamp) -> TableVersion:
@@ -138,10 +139,6 @@ class PolledSchema:
 
 
 class WatchedSchema(PolledSchema):
-    def __init__(self, store: Store, catalog: Catalog, table: int, since_at: Timestamp) -> None:
-        super().__init__(store, catalog, table, since_at)
-        self.spans = self._descriptor_spans()
-
     def note(self, revisions: Iterable[Revision], through_at: Timestamp) -> None:
         keys = {span.lo for span in self.spans}
         for at in sorted({each.at for each in revisions if each.key in keys and each.at > self._through_at}):

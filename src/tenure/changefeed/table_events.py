@@ -7,10 +7,11 @@
 Most versions change nothing that readers see: stages of a change, grants, comments, indexes. They are events
 without kinds, because rows from M on are read with the new version all the same.
 
-What existing rows look like changes when a column goes or is renamed, when one comes that has a value in old
-rows, and when a column's type changes. A new primary index takes the rows over at M: rows below M are those
-of the old index, from M on those of the new one. TRUNCATE is a new primary index without rows. If the key
-columns change, every row leaves its old key and appears under the new one.
+What existing rows contain changes when a column goes, when one comes that has a value in old rows, and when a
+column's type changes. A column that is renamed has the same values: its rows are not emitted again. A new
+primary index takes the rows over at M: rows below M are those of the old index, from M on those of the new
+one. TRUNCATE is a new primary index without rows. If the key columns change, every row leaves its old key and
+appears under the new one.
 
 Walk: `changefeed.schema_feed` makes a `TableEvent` per version; `changefeed.table_stream` asks `response_to`.
 """
@@ -28,7 +29,7 @@ from tenure.catalog.descriptors.definitions import (
     visible,
 )
 from tenure.changefeed.options import FeedOptions, SchemaEvents, SchemaPolicy
-from tenure.changefeed.records import ScanKind, ScanPosition
+from tenure.changefeed.records import FeedScope, ScanKind, ScanPosition
 from tenure.pipeline.remote_handles import TableVersion
 
 
@@ -74,10 +75,14 @@ def kinds_between(before: Table, after: Table) -> set[EventKind]:
             kinds.add(EventKind.CHANGE_KEY)
     if before.state is not after.state and DescriptorState.OFFLINE in (before.state, after.state):
         kinds.add(EventKind.OFFLINE if after.state is DescriptorState.OFFLINE else EventKind.ONLINE)
-    # Writers on the version before the drop commit until its names are drained.
-    if is_dropped(after) and not after.draining:
+    if is_gone(after):
         kinds.add(EventKind.DROP)
     return kinds
+
+
+def is_gone(table: Table) -> bool:
+    """Dropped for good: writers on the version before the drop commit until its names are drained."""
+    return is_dropped(table) and not table.draining
 
 
 def primary_of(table: Table) -> Index:
@@ -117,14 +122,16 @@ def _has_values(column: Column) -> bool:
 
 # ── what a feed does ───────────────────────────────────────────────────────────────────────────
 
-_CHANGES_OLD_ROWS = frozenset(
-    {EventKind.FILL_COLUMN, EventKind.DROP_COLUMN, EventKind.CHANGE_TYPE, EventKind.RENAME_COLUMN}
-)
+_CHANGES_OLD_ROWS = frozenset({EventKind.FILL_COLUMN, EventKind.DROP_COLUMN, EventKind.CHANGE_TYPE})
 _CHANGES_COLUMNS = _CHANGES_OLD_ROWS | {EventKind.ADD_COLUMN}
+_STOPS_TOO = frozenset({EventKind.RENAME_COLUMN, EventKind.CHANGE_KEY})
+"""What a feed that is to stop stops at besides: rows look different to their consumers."""
 
 
 class Ending(Enum):
     DROPPED = "dropped"
+    LEFT = "left"
+    """It was moved out of the schema or database that the feed follows."""
     STOPPED = "stopped"
 
 
@@ -133,15 +140,17 @@ class Response(NamedTuple):
     scan: ScanPosition | None = None
 
 
-def response_to(event: TableEvent, options: FeedOptions) -> Response:
+def response_to(event: TableEvent, options: FeedOptions, scope: FeedScope | None = None) -> Response:
     """What a feed does at the time of an event, before it goes on."""
     if EventKind.DROP in event.kinds:
         return Response(Ending.DROPPED)
+    if scope is not None and not scope.covers(event.after.table):
+        return Response(Ending.LEFT)
     watched = _CHANGES_OLD_ROWS if options.events is SchemaEvents.DEFAULT else _CHANGES_COLUMNS
-    is_schema_change = bool(event.kinds & (watched | {EventKind.CHANGE_KEY}))
-    if is_schema_change and options.policy is SchemaPolicy.STOP:
+    if options.policy is SchemaPolicy.STOP and event.kinds & (watched | _STOPS_TOO):
         return Response(Ending.STOPPED)
-    is_full = is_schema_change and options.policy is SchemaPolicy.BACKFILL
+    is_changed = bool(event.kinds & (watched | {EventKind.CHANGE_KEY}))
+    is_full = is_changed and options.policy is SchemaPolicy.BACKFILL
     if EventKind.NEW_PRIMARY_INDEX in event.kinds:
         return Response(scan=ScanPosition(ScanKind.TAKEOVER, event.at, is_full=is_full))
     # Compared with the rows before: what is deleted at that very time is in no scan of it.

@@ -53,6 +53,9 @@ def scan_takeover(
             change = _emitted(rows, at, suffix, after)
             if before is not None and not is_full and _looks_same(former, before, rows, after, suffix):
                 change = None
+            elif before is not None:
+                values = _decoded(former, suffix, before)
+                change = change._replace(before=values, before_rows=former)
         yield Scanned(change, _after(suffix))
 
 

@@ -3,9 +3,13 @@
     scan ──► watch ──► an event at M: the frontier stops just below M ──► scan at M, or nothing ──► watch
                └─ a gap ──► the changes of the gap from the lake ──► watch
 
-Each step does a bounded piece of work and returns the changes to emit. The frontier moves when all changes up
-to it were returned. A watch starts at the frontier; after every event a new one starts just below M, so rows
-that were committed together with the descriptor are read with the new version.
+Each step does a bounded piece of work and returns the changes to emit, and the events that consumers are
+told. The frontier moves when all changes up to it were returned. A watch starts at the frontier; after every
+event a new one starts just below M, so rows that were committed together with the descriptor are read with
+the new version.
+
+A watch that has caught up takes from the node's tail. While nothing comes, the stream is idle: it is not
+stepped, and its frontier is that of the tail.
 
 While the version in force has a column on its way, and at its very beginning, a fill may rewrite rows: one
 that looks to readers as it did before is not emitted.
@@ -13,30 +17,31 @@ that looks to readers as it did before is not emitted.
 Invariant (I35): every committed revision after the frontier that the stream began with is returned before the
 frontier passes it, except a rewrite of a column's fill that equals its predecessor for readers.
 
-Walk: `changefeed.feed` calls `step` of each of its streams; this reads `Watch.next`, `SchemaFeed.peek` and
-the scans.
+Walk: `changefeed.feed` calls `step` of each of its streams that is not idle; this reads `TailWatch.next`,
+`SchemaFeed.peek` and the scans.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from tenure.base.errors import SnapshotTooOld, WrongState
+from tenure.base.errors import SnapshotTooOld, UndefinedTable, WrongState
 from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.changefeed.lake_changes import scan_changes
 from tenure.changefeed.leased_schema import FeedLeases, LeasedSchema
 from tenure.changefeed.options import FeedOptions, InitialScan
-from tenure.changefeed.records import ScanKind, ScanPosition, TablePosition
+from tenure.changefeed.records import FeedScope, ScanKind, ScanPosition, TablePosition
 from tenure.changefeed.schema_feed import SchemaFeed, WatchedSchema, version_in_force
 from tenure.changefeed.table_events import Ending, TableEvent, response_to
 from tenure.changefeed.table_scan import Scanned, scan_rows, scan_takeover
+from tenure.changefeed.tail import FeedQueue, Tail, TailBatch, TailWatch
 from tenure.changefeed.version_rows import RowChange, Values, VersionRows
 from tenure.kv.gaps import Gap, GapReason
 from tenure.kv.keys import Span
 from tenure.kv.records import replace
 from tenure.kv.store import Store
-from tenure.kv.watch import ChangeBatch, Watch
+from tenure.kv.watch import ChangeBatch
 from tenure.storage.engine import HEAD_BYTES, Revision
 
 if TYPE_CHECKING:
@@ -53,6 +58,7 @@ class FeedSources(NamedTuple):
     catalog: Catalog
     files: "CheckedFiles | None"
     """The lake's files; None without a lake."""
+    tail: Tail
     node: FeedLeases | None = None
     """The leases of this node; None where there are none: then the schema comes with the watch."""
 
@@ -63,61 +69,103 @@ def schema_feed(sources: FeedSources, table: int, since_at: Timestamp) -> Schema
     return WatchedSchema(*of_table) if sources.node is None else LeasedSchema(*of_table, sources.node)
 
 
+class StreamStep(NamedTuple):
+    changes: Sequence[RowChange | TableEvent]
+    batch: TailBatch | None = None
+    """The batch of the tail that these changes are, as any feed of the table reads it."""
+    version: Hashable = None
+    """By which version then."""
+
+
 class TableStream:
-    def __init__(self, sources: FeedSources, options: FeedOptions, position: TablePosition) -> None:
-        self._store, self._catalog, self._files, _ = sources
+    def __init__(
+        self,
+        sources: FeedSources,
+        options: FeedOptions,
+        position: TablePosition,
+        *,
+        queue: FeedQueue | None = None,
+        scope: FeedScope | None = None,
+    ) -> None:
+        """`queue`: that of its feed."""
+        self._store, self._catalog, self._files, self._tail, _ = sources
+        self._queue = FeedQueue() if queue is None else queue
         self._options = options
+        self._scope = scope
         self._table = position.table
+        self._name = position.name
         self._frontier_at = position.frontier_at
         self._scan = position.scan
         self._pages: Iterator[list[Scanned]] | None = None
         """The pages of the scan that are left, once it has begun."""
-        self._watch: Watch | None = None
+        self._watch: TailWatch | None = None
+        self._shared: TailBatch | None = None
+        """The batch whose changes the present step returns unchanged."""
         self.ending: WrongState | None = None
         """Why it cannot go on: all changes before were returned."""
         self.fast_rows, self.slow_rows = 0, 0
         """Changes that the watch has found, by whether the lease proved their schema."""
+        self.is_over = False
+        """Whether it has ended because its table is gone, which does not concern other tables."""
         self.is_waiting = False
         """Whether the last step has found nothing, so that the next may wait for a commit."""
         # All events up to the time of a scan were met before it began.
         since_at = self._frontier_at if self._scan is None else self._scan.at
         self._schema = schema_feed(sources, self._table, since_at)
         self._rows = self._rows_at(since_at)
-        self._former = self._rows if not self._frontier_at else self._rows_at(self._frontier_at)
+        self._former = self._former_rows()
         """The version before, for rows of the moment of the change."""
 
     @property
+    def table(self) -> int:
+        return self._table
+
+    @property
     def position(self) -> TablePosition:
-        return TablePosition(self._table, self._frontier_at, self._scan)
+        return TablePosition(self._table, self.frontier_at, self._scan, self._name)
+
+    @property
+    def frontier_at(self) -> Timestamp:
+        if self._scan is not None or self._watch is None or not self._watch.is_idle:
+            return self._frontier_at
+        return max(self._frontier_at, min(self._watch.frontier_at, self._options.end_at))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to do until the tail has something."""
+        return self._watch is not None and self._watch.is_idle
 
     @property
     def is_done(self) -> bool:
         is_scanned = self._scan is None and self._options.initial_scan is InitialScan.ONLY
-        return is_scanned or self._frontier_at >= self._options.end_at
+        return is_scanned or self.frontier_at >= self._options.end_at
 
     @property
     def spans(self) -> tuple[Span, ...]:
         """The spans whose changes are a reason to call `step` again."""
         return (self._rows.span, *self._schema.spans)
 
-    def step(self) -> list[RowChange]:
-        """The next changes; an empty list may come with a frontier that has moved."""
-        self.is_waiting = False
+    def step(self) -> StreamStep:
+        """The next changes; none may come with a frontier that has moved."""
+        self.is_waiting, self._shared = False, None
         if self._scan is not None:
-            return self._scan_page(self._scan)
+            return StreamStep(self._scan_page(self._scan))
         changes = self._look()
         # An event alone moves no frontier: who starts over after each step would meet it for ever.
-        while not changes and self._watch is None and self._scan is None and self.ending is None:
-            changes = self._look()
-        return changes
+        while self._watch is None and self._scan is None and self.ending is None:
+            more = self._look()
+            changes, self._shared = [*changes, *more], None
+            if any(isinstance(each, RowChange) for each in more):
+                break
+        return StreamStep(changes, self._shared, self._rows.identity)
 
-    def _look(self) -> list[RowChange]:
+    def _look(self) -> Sequence[RowChange | TableEvent]:
         if self._watch is None:
-            self._watch = self._store.watch(self.spans, since_at=self._frontier_at)
-        found = self._watch.next(0.0, changes_only=True)
+            self._watch = TailWatch(self._tail, self._queue, self.spans, since_at=self._frontier_at)
+            self._watch.owner = self
+        found = self._watch.next()
         if isinstance(found, Gap):
-            self._meet_gap(found)
-            return []
+            return self._meet_gap(found)
         return self._take(found)
 
     def close(self) -> None:
@@ -127,28 +175,43 @@ class TableStream:
 
     # ── watching ───────────────────────────────────────────────────────────────────────────────
 
-    def _take(self, batch: ChangeBatch) -> list[RowChange]:
+    def _take(self, batch: TailBatch | ChangeBatch) -> Sequence[RowChange | TableEvent]:
         self._schema.note(batch.revisions, batch.resolved_at)
         until_at = min(batch.resolved_at, self._options.end_at)
         event = next(iter(self._schema.peek(until_at)), None)
         if event is not None:
             until_at = event.at - 1
-        head = self._rows.span.lo[:HEAD_BYTES]
-        changes = [
-            change
-            for each in batch.revisions
-            if each.at <= until_at and each.key.startswith(head)
-            if (change := self._changed(each)) is not None
-        ]
+        changes = self._changes(batch, until_at)
         if self._schema.is_fast:
             self.fast_rows += len(changes)
         else:
             self.slow_rows += len(changes)
         self._frontier_at = max(self._frontier_at, until_at)
-        if event is not None:
-            self._meet(event)
-        self.is_waiting = event is None and not batch.revisions
-        return changes
+        if event is None:
+            self.is_waiting = self.is_idle
+            return changes
+        return [*changes, *self._meet(event)]
+
+    def _changes(self, batch: TailBatch | ChangeBatch, until_at: Timestamp) -> Sequence[RowChange]:
+        def decoded() -> Sequence[RowChange]:
+            head = self._rows.span.lo[:HEAD_BYTES]
+            return [
+                change
+                for each in batch.revisions
+                if each.at <= until_at and each.key.startswith(head)
+                if (change := self._changed(each)) is not None
+            ]
+
+        if not isinstance(batch, TailBatch) or until_at < batch.resolved_at or not self._is_plain(batch):
+            return decoded()
+        self._shared = batch
+        return batch.shared(self._rows.identity, decoded)
+
+    def _is_plain(self, batch: TailBatch) -> bool:
+        """Whether each revision is a change by itself, which is the same for every feed."""
+        rows = self._rows
+        is_later = bool(batch.revisions) and batch.revisions[0].at > self._schema_since_at
+        return is_later and rows.is_key_exact and not rows.has_moving_columns and not self._options.diff
 
     def _changed(self, revision: Revision) -> RowChange | None:
         key, at, value = revision
@@ -198,15 +261,18 @@ class TableStream:
 
     # ── events ─────────────────────────────────────────────────────────────────────────────────
 
-    def _meet(self, event: TableEvent) -> None:
-        """Goes over to a new version; the frontier is just below it."""
+    def _meet(self, event: TableEvent) -> Sequence[TableEvent]:
+        """Goes over to a new version; the frontier is just below it. Returns what consumers are told."""
         self.close()
         self._schema.pop(event.at)
         self._former, self._rows = self._rows, VersionRows(event.after, self._store.keyspace)
-        response = response_to(event, self._options)
+        response = response_to(event, self._options, self._scope)
         self._scan = response.scan
         if response.ending is not None:
             self.ending = _ended(response.ending, event)
+            self.is_over = response.ending is not Ending.STOPPED
+        is_told = bool(event.kinds) and (self._options.ddl_events or self.is_over)
+        return [event] if is_told else []
 
     @property
     def _schema_since_at(self) -> Timestamp:
@@ -214,13 +280,21 @@ class TableStream:
         version = self._rows.version
         return max(version.table.modified_at, *(enum.modified_at for enum in version.enums), ZERO_AT)
 
+    def _former_rows(self) -> VersionRows:
+        if not self._frontier_at:
+            return self._rows
+        try:
+            return self._rows_at(self._frontier_at)
+        except UndefinedTable:
+            return self._rows  # it has come just after
+
     def _rows_at(self, at: Timestamp) -> VersionRows:
         version = version_in_force(self._store, self._catalog, self._table, at)
         return VersionRows(version, self._store.keyspace)
 
     # ── gaps ───────────────────────────────────────────────────────────────────────────────────
 
-    def _meet_gap(self, gap: Gap) -> None:
+    def _meet_gap(self, gap: Gap) -> Sequence[TableEvent]:
         """Changes up to a time are missing from the watch: they are read from the lake, up to the next
         event.
         """
@@ -233,10 +307,10 @@ class TableStream:
         until_at = min(gap.at, self._options.end_at)
         event = next(iter(self._schema.peek(until_at)), None)
         if event is not None and event.at == self._frontier_at + 1:
-            self._meet(event)
-            return
+            return self._meet(event)
         self.close()
         self._scan = ScanPosition(ScanKind.CHANGES, until_at if event is None else event.at - 1)
+        return []
 
     # ── scans ──────────────────────────────────────────────────────────────────────────────────
 
@@ -287,6 +361,8 @@ def _ended(ending: Ending, event: TableEvent) -> WrongState:
     name, at = event.before.table.name, to_text(event.at)
     if ending is Ending.DROPPED:
         return WrongState(f'table "{name}" was dropped at {at}')
+    if ending is Ending.LEFT:
+        return WrongState(f'table "{name}" was moved away at {at}')
     what = ", ".join(sorted(kind.value for kind in event.kinds))
     return WrongState(
         f'the schema of table "{name}" has changed at {at}: {what}',

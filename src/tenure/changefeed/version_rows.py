@@ -9,6 +9,7 @@ decode with it, `changefeed.messages` encodes by its columns.
 
 from typing import NamedTuple
 
+from tenure.catalog.descriptors.equal_versions import row_of
 from tenure.changefeed.table_events import shown_columns
 from tenure.expr.types.datatype import Datum, Type
 from tenure.kv.keys import Keyspace, Span
@@ -29,6 +30,9 @@ class VersionRows:
     def __init__(self, version: TableVersion, keyspace: Keyspace) -> None:
         enums = {enum.id: enum for enum in version.enums}
         self.version = version
+        table = version.table
+        self.identity = (table.id, row_of(table), *(row_of(enum) for enum in version.enums))
+        """Equal for rows that are read alike."""
         self.layout = layout = Layout(version.table, keyspace, enums.__getitem__)
         self.span = keyspace.index_span(version.table.id, version.table.primary)
         self.columns = tuple(
@@ -48,7 +52,7 @@ class VersionRows:
         )
         self._read = layout.reader(layout.primary, self.read_ids)
         self._key_places = tuple(self.read_ids.index(each.id) for each in self.key_columns)
-        self._is_key_exact = layout.primary.in_key.issuperset(layout.primary.columns)
+        self.is_key_exact = layout.primary.in_key.issuperset(layout.primary.columns)
 
     def decode(self, key: bytes, value: bytes) -> Values:
         """The columns `read_ids` of a row."""
@@ -60,7 +64,7 @@ class VersionRows:
 
     def key_in(self, key: bytes) -> Values | None:
         """The key columns from a key of the store; None if it does not contain them exactly."""
-        if not self._is_key_exact:
+        if not self.is_key_exact:
             return None
         found = key_values(self.layout.primary, key[HEAD_BYTES:])
         return tuple([found[each.id] for each in self.key_columns])

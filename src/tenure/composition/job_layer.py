@@ -19,6 +19,7 @@ from tenure.changefeed.job import KIND as CHANGEFEED
 from tenure.changefeed.job import FeedServices, changefeed_kind
 from tenure.changefeed.leased_schema import FeedLeases
 from tenure.changefeed.table_stream import FeedSources
+from tenure.changefeed.tail import Tail
 from tenure.cluster.jobs.job_retention import JobRetention
 from tenure.cluster.jobs.runner import JobRunner
 from tenure.cluster.jobs.runs import JobKind
@@ -106,9 +107,12 @@ def _feeds(
 ) -> FeedServices:
     files = None if tables.lake is None else tables.lake.bases.checked
     node = FeedLeases(catalog.leases, catalog.locks)
-    sources = FeedSources(storage.store, catalog.catalog, files, node)
+    sources = FeedSources(storage.store, catalog.catalog, files, Tail(storage.store), node)
+    follow = protections.long_reads.follow
     return FeedServices(
-        *(sources, cluster.jobs, protections.of_jobs, storage.locations), session=cluster.liveness.session
+        *(sources, cluster.jobs, protections.of_jobs, storage.locations),
+        session=cluster.liveness.session,
+        follow=follow,
     )
 
 

@@ -16,6 +16,7 @@ from tenure.base.errors import InvalidParameter, NotSupported
 from tenure.expr.functions import callback_functions, catalog_sets, json_sets
 from tenure.expr.functions.arithmetic import SIZES, numeric_add
 from tenure.expr.functions.array_functions import length_of, split
+from tenure.expr.functions.callback_functions import asking
 from tenure.expr.functions.function import Context
 from tenure.expr.functions.set_function import SetFunction, one_column
 from tenure.expr.functions.time_arithmetic import add_interval, add_interval_in
@@ -26,6 +27,11 @@ from tenure.expr.types.catalog_types import VECTORS
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.interval import Interval
 from tenure.expr.types.numbers import fits
+
+_CHANGE_COLUMNS = (
+    *(("changed_at", "numeric"), ("operation", "text")),
+    *(("key", "jsonb"), ("before", "jsonb"), ("after", "jsonb")),
+)
 
 
 def resolve_set(name: str, argument_types: Sequence[Type]) -> tuple[SetFunction, tuple[Type, ...]]:
@@ -53,6 +59,12 @@ def _functions() -> Iterator[SetFunction]:
     yield SetFunction(
         "_pg_expandarray", ("anyarray",), numbered, lambda array: zip(flatten(array), count(1), strict=False)
     )
+    for time in ("text", "numeric"):
+        yield SetFunction(
+            *("table_changes", ("regclass", time, time), _CHANGE_COLUMNS),
+            *(asking("table_changes"),),
+            wants_context=True,
+        )
     for arguments in (("text", "text"), ("text", "text", "text")):
         yield SetFunction(
             "string_to_table", arguments, (("string_to_table", "text"),), _string_rows, is_strict=False

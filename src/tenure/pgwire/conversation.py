@@ -58,7 +58,7 @@ from tenure.pgwire.turns import Turns
 from tenure.pgwire.values.binary import text_of
 from tenure.pgwire.values.codecs import oid_of, type_with_oid
 from tenure.pgwire.values.row_format import RowFormat
-from tenure.pgwire.waits import CommitWait, InThread, Need, T, Talk
+from tenure.pgwire.waits import CommitWait, InThread, Need, PauseWait, T, Talk
 from tenure.sql.session.answers import Answer, BlockStatus, Client, CopyIn, NotShort, Pending, Portal
 from tenure.sql.session.inline import INPUT_BYTES_MAX
 
@@ -244,6 +244,8 @@ class Conversation:
                 return None
             begun = None
             yield Need.FLUSH
+            if answer.pause is not None:
+                yield PauseWait(answer.pause)
 
     def _copy(self, answer: Answer) -> Talk[Answer]:
         copy = answer.copy

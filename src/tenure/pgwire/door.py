@@ -41,8 +41,8 @@ from tenure.base.errors import (
 from tenure.pgwire.connection import Connection
 from tenure.pgwire.threads.places import Errand
 from tenure.pgwire.threads.server_state import ServerState
-from tenure.pgwire.waits import CommitWait, Delay, InThread, Lane, Need, Wait
-from tenure.sql.session.answers import Endpoints, NotShort, Pending
+from tenure.pgwire.waits import CommitWait, Delay, InThread, Lane, Need, PauseWait, Wait
+from tenure.sql.session.answers import Endpoints, NotShort, Pause, Pending
 
 RECEIVE_BYTES = 16 * 1024
 """asyncio's own 256 KiB are allocated anew for each read, which can double a short query's cost."""
@@ -84,6 +84,7 @@ class Door(asyncio.Protocol):
         self._errand: Errand | None = None
         """The call that it waits for, where that is a statement's."""
         self._asked_at = 0.0
+        self._pause_timer: asyncio.TimerHandle | None = None
         self._hand_over: Callable[[], None] | None = None
         """Submits the commit that it waits for."""
 
@@ -176,6 +177,8 @@ class Door(asyncio.Protocol):
                 case CommitWait(pending):
                     self._hand_over = partial(self._submit, pending)
                     self._hall.commits.add(self._hand_over)
+                case PauseWait(pause):
+                    self._begin_pause(pause, wait)
                 case Delay(seconds):
                     loop.call_later(seconds, self._resume)
                 case Need.TLS:
@@ -206,6 +209,8 @@ class Door(asyncio.Protocol):
                 self._give_up_errand(error)
             case CommitWait(pending):
                 self._take_back(pending, error)
+            case PauseWait() as wait:
+                self._hall.loop.call_soon(self._end_pause, wait, error)
 
     def _give_up_errand(self, error: TenureError) -> None:
         errand, client = self._errand, self.connection.client
@@ -233,6 +238,17 @@ class Door(asyncio.Protocol):
             pending.submit(partial(self._hall.tell, self._resume))
         except Exception as error:
             self._hall.loop.call_soon(self._resume, None, error)
+
+    def _begin_pause(self, pause: Pause, wait: PauseWait) -> None:
+        self._pause_timer = self._hall.loop.call_later(pause.seconds, self._end_pause, wait)
+        pause.begin(partial(self._hall.tell, self._end_pause, wait))
+
+    def _end_pause(self, wait: PauseWait, error: TenureError | None = None) -> None:
+        """Called by the stream, the timer or a cancel: the first of them ends the wait."""
+        if self._attended is wait:
+            if self._pause_timer is not None:
+                self._pause_timer.cancel()
+            self._resume(None, error)
 
     def _flushed(self) -> None:
         """May be called more often than it is waited for."""
@@ -322,8 +338,8 @@ class Door(asyncio.Protocol):
                 self._give_up(StatementTimeout("canceling statement due to statement timeout"))
 
     def _check_commit(self) -> None:
-        """A commit on the loop has no thread that checks the time while it waits for the store."""
-        if isinstance(self._attended, CommitWait) and self.connection.client is not None:
+        """A commit on the loop, or a pause, has no thread that checks the time while it waits."""
+        if isinstance(self._attended, CommitWait | PauseWait) and self.connection.client is not None:
             try:
                 self.connection.client.check_time()
             except TenureError as error:

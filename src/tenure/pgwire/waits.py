@@ -5,6 +5,7 @@ result; errors are thrown into it.
 
     InThread(call)     run it in a thread, of one of the lanes: what it returns or raises
     Commit(pending)    submit it and wait until it is done: nothing
+    PauseWait(pause)   wait until it calls back, or its time is over: nothing
     Delay(seconds)     nothing
     Need.PACKET        the next packet: its bytes
     Need.MESSAGE       the next message: its type and body
@@ -19,7 +20,7 @@ from collections.abc import Callable, Generator
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
-from tenure.sql.session.answers import Pending
+from tenure.sql.session.answers import Pause, Pending
 
 
 class Lane(Enum):
@@ -46,6 +47,10 @@ class CommitWait(NamedTuple):
     pending: Pending
 
 
+class PauseWait(NamedTuple):
+    pause: Pause
+
+
 class Delay(NamedTuple):
     seconds: float
 
@@ -57,7 +62,7 @@ class Need(Enum):
     FLUSH = "flush"
 
 
-Wait = InThread | CommitWait | Delay | Need
+Wait = InThread | CommitWait | PauseWait | Delay | Need
 
 T = TypeVar("T")
 Talk = Generator[Wait, Any, T]

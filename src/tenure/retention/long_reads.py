@@ -20,7 +20,8 @@ The owner of these protections is the node's session: the reconciler releases th
 Invariant (long-read): a read that is older than its ttl either is protected or fails.
 
 Walk: `composition.protection_layer` runs `step` in a loop, and hands in how to list the reads of sessions;
-`schema_change.walk` gets `reading`; `bulk.upkeep` asks `cleaning_limit`.
+`schema_change.walk` gets `reading`, `changefeed.client_stream` gets `follow`; `bulk.upkeep` asks
+`cleaning_limit`.
 """
 
 import logging
@@ -146,6 +147,18 @@ class LongReads:
         finally:
             with self._lock:
                 del self._of_work[key]
+
+    def follow(self, read: OpenRead) -> Callable[[], None]:
+        """Counts a read among the open ones, until the function returned is called."""
+        key = object()
+        with self._lock:
+            self._of_work[key] = read
+
+        def end() -> None:
+            with self._lock:
+                self._of_work.pop(key, None)
+
+        return end
 
     def step(self) -> float:
         with self._lock:

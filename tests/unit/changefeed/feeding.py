@@ -15,8 +15,12 @@ from tenure.catalog.descriptors.definitions import DescriptorState, Table
 from tenure.changefeed.feed import Feed
 from tenure.changefeed.messages import Message
 from tenure.changefeed.options import FeedOptions, read_options
-from tenure.changefeed.records import FeedPosition, FeedTable
+from tenure.changefeed.records import FeedPosition, FeedScope, FeedTable
+from tenure.changefeed.schema_feed import version_in_force
+from tenure.changefeed.scope import tables_under
+from tenure.changefeed.table_events import shown_columns
 from tenure.changefeed.table_stream import FeedSources, first_position
+from tenure.changefeed.tail import Tail
 from tenure.kv.records import replace
 from tenure.node import Node
 from tests.unit.sql.sessions import Said, Talk
@@ -57,6 +61,8 @@ class Rebuilt:
         self.resolved_at = 0
 
     def take(self, value: dict[str, Any]) -> None:
+        if "ddl" in value:
+            return
         key, at = json.dumps(value["key"]), parse(value["updated"])
         self._changes.append((at, key, value["after"]))
 
@@ -64,14 +70,15 @@ class Rebuilt:
         assert at >= self.resolved_at, "resolved goes back"
         self.resolved_at = at
 
-    def at(self, at: Timestamp) -> dict[str, Any]:
-        rows: dict[str, Any] = {}
+    def at(self, at: Timestamp) -> dict[str, tuple[Timestamp, Any]]:
+        """The rows by key, each with the time of its message."""
+        rows: dict[str, tuple[Timestamp, Any]] = {}
         # Stable: of one timestamp, what came last counts.
-        for _, key, row in sorted((each for each in self._changes if each[0] <= at), key=itemgetter(0)):
+        for then, key, row in sorted((each for each in self._changes if each[0] <= at), key=itemgetter(0)):
             if row is None:
                 rows.pop(key, None)
             else:
-                rows[key] = row
+                rows[key] = then, row
         return rows
 
 
@@ -82,6 +89,7 @@ class Feeding:
         self.node = node
         self.schema = f"f{next(_numbers)}"
         self.talk = Talk(node)
+        self.tail = Tail(node.store)
         self.done(f"CREATE SCHEMA {self.schema}")
         self.done(f"SET search_path = {self.schema}")
 
@@ -109,7 +117,8 @@ class Feeding:
 
     def sources(self) -> FeedSources:
         lake = self.node.lake
-        return FeedSources(self.node.store, self.node.catalog, None if lake is None else lake.bases.checked)
+        files = None if lake is None else lake.bases.checked
+        return FeedSources(self.node.store, self.node.catalog, files, self.tail)
 
     def options(self, **given: str | None) -> FeedOptions:
         values = {"updated": None, "key_in_value": None, **given}
@@ -155,6 +164,22 @@ class Feeding:
         said = self.done(f"SELECT * FROM {name} AS OF SYSTEM TIME '{to_text(at)}'")
         return sorted([_text(value) for value in row] for row in said.rows), said.columns
 
+    def compare(self, name: str, rebuilt: Rebuilt, at: Timestamp) -> None:
+        """A rebuilt table is that of SQL."""
+        theirs, columns = self.stored(name, at)
+        id, ours = self.table(name).id, []
+        ids = self._column_ids(id, at)
+        for then, row in rebuilt.at(at).values():
+            # A column that was renamed since has another name in the message; one that came without a
+            # value is not in older messages.
+            values = {id: row[name] for name, id in self._column_ids(id, then).items()}
+            ours.append([_text(values.get(ids[each])) for each in columns])
+        assert sorted(ours) == theirs, (name, to_text(at))
+
+    def _column_ids(self, table: int, at: Timestamp) -> dict[str, int]:
+        version = version_in_force(self.node.store, self.node.catalog, table, at)
+        return {each.name: each.id for each in shown_columns(version.table)}
+
 
 class SteppedFeed:
     def __init__(
@@ -163,33 +188,52 @@ class SteppedFeed:
         names: Sequence[str],
         options: FeedOptions,
         position: FeedPosition | None = None,
+        scope: FeedScope | None = None,
     ) -> None:
         self.feeding = feeding
         self.options = options
+        self.scope = scope
         self.tables = tuple(FeedTable(feeding.table(each).id, each) for each in names)
         if position is None:
             now_at = feeding.now()
             position = FeedPosition(tuple(first_position(each.id, options, now_at) for each in self.tables))
         self.sink = ListSink()
+        self._taken = 0
+        """How many of the messages were returned."""
         self.rebuilt = {name: Rebuilt() for name in names}
-        self.feed = Feed(feeding.sources(), self.tables, options, position, self.sink)
+        self.feed = self._feed(position)
+
+    @classmethod
+    def of_schema(cls, feeding: Feeding) -> "SteppedFeed":
+        """A feed of the session's whole schema."""
+        catalog, now = feeding.node.catalog, feeding.node.store.snapshot()
+        entry = catalog.schema_entry(now, feeding.table("t").database, feeding.schema)
+        assert entry is not None
+        scope, options = FeedScope(entry.id, feeding.schema), feeding.options()
+        names = [each.name for each in tables_under(catalog, now, scope)]
+        tables = tuple(first_position(feeding.table(each).id, options, now.at) for each in names)
+        return cls(feeding, names, options, FeedPosition(tables, scope_at=now.at), scope)
+
+    def _feed(self, position: FeedPosition) -> Feed:
+        return Feed(self.feeding.sources(), self.tables, self.options, position, self.sink, scope=self.scope)
 
     def restart(self) -> None:
         """Another run goes on from the position of this one."""
         position = self.feed.position
         self.feed.close()
-        self.feed = Feed(self.feeding.sources(), self.tables, self.options, position, self.sink)
+        self.feed = self._feed(position)
 
     def catch_up(self, *, restarts: bool = False) -> list[dict[str, Any]]:
         """Steps until all that is committed by now was emitted; returns the values of the messages."""
         until_at = self.feeding.now()
-        taken = len(self.sink.messages)
+        taken = self._taken
         while self.feed.position.resolved_at < until_at and not self.feed.is_done:
             self.feed.step()
             if restarts:
                 self.restart()
         for message in self.sink.messages[taken:]:
-            self.rebuilt[message.topic].take(json.loads(message.value or "null"))
+            self.rebuilt.setdefault(message.topic, Rebuilt()).take(json.loads(message.value or "null"))
+        self._taken = len(self.sink.messages)
         return [json.loads(each.value or "null") for each in self.sink.messages[taken:]]
 
     def compare(self) -> None:
@@ -197,10 +241,7 @@ class SteppedFeed:
         at = self.feed.position.resolved_at
         for name, rebuilt in self.rebuilt.items():
             rebuilt.resolve(at)
-            theirs, columns = self.feeding.stored(name, at)
-            # A column that came without a value is not in older messages.
-            ours = [[_text(row.get(each)) for each in columns] for row in rebuilt.at(at).values()]
-            assert sorted(ours) == theirs, (name, to_text(at))
+            self.feeding.compare(name, rebuilt, at)
 
 
 def _text(value: object) -> str:

@@ -50,7 +50,8 @@ def test_large_batches_are_written_in_parts(directory: Path, monkeypatch: pytest
     monkeypatch.setattr(files, "FILE_BYTES", 1)
     feed = sink(directory, 1)
     feed.resume(START)
-    feed.emit([message(1), message(2)])
+    feed.emit([message(1)])
+    feed.emit([message(2)])
     assert len(names(directory)) == 2
     feed.close()
     assert names(directory) == []

@@ -58,6 +58,45 @@ def test_backfill_emits_all_rows_again_when_old_rows_look_different(feeding: Fee
         feed.compare()
 
 
+def test_a_renamed_column_emits_no_row_again(feeding: Feeding) -> None:
+    feeding.done("CREATE TABLE t (a int PRIMARY KEY, b int)")
+    feeding.done("INSERT INTO t VALUES (1, 2)")
+    with feeding.feed() as feed:
+        feed.catch_up()
+        feeding.done("ALTER TABLE t RENAME COLUMN b TO c")
+        assert feed.catch_up() == []
+        feeding.done("INSERT INTO t VALUES (3, 4)")
+        assert after(feed.catch_up()) == [{"a": 3, "c": 4}]
+
+
+def test_a_feed_that_stops_at_schema_changes_stops_at_a_renamed_column(feeding: Feeding) -> None:
+    feeding.done("CREATE TABLE t (a int PRIMARY KEY, b int)")
+    with feeding.feed(schema_change_policy="stop") as feed:
+        feeding.done("ALTER TABLE t RENAME COLUMN b TO c")
+        while feed.feed.ending is None:
+            feed.feed.step()
+        assert "rename column" in str(feed.feed.ending)
+
+
+def test_ddl_events_stand_between_the_rows_before_and_after(feeding: Feeding) -> None:
+    feeding.done("CREATE TABLE t (a int PRIMARY KEY)")
+    with feeding.feed(ddl_events=None, no_initial_scan=None) as feed:
+        feeding.done("INSERT INTO t VALUES (1)")
+        feeding.done("ALTER TABLE t ADD COLUMN b varchar(3)")
+        feeding.done("INSERT INTO t VALUES (2, 'x')")
+        before, event, row = feed.catch_up()
+        assert (before["after"], row["after"]) == ({"a": 1}, {"a": 2, "b": "x"})
+        ddl = event["ddl"]
+        assert (ddl["table"], ddl["events"]) == ("t", ["add column"])
+        assert ddl["columns"] == [
+            {"name": "a", "type": "integer"},
+            {"name": "b", "type": "character varying(3)"},
+        ]
+        assert before["updated"] < event["updated"] < row["updated"]
+        feeding.done("GRANT SELECT ON t TO public")
+        assert feed.catch_up() == []
+
+
 def test_truncate_deletes_every_row(feeding: Feeding) -> None:
     feeding.done("CREATE TABLE t (a int PRIMARY KEY)")
     feeding.done("INSERT INTO t VALUES (1), (2)")

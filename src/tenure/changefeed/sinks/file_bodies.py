@@ -1,6 +1,6 @@
 """What a changefeed's file consists of: lines of JSON, or changes in columns.
 
-    NdjsonBody     a line per message
+    NdjsonBody     a line per message; schema changes in any format
     RowsBody       the changes themselves, written as Parquet or Avro: all of one version of their table,
                    because a file has one schema
 
@@ -20,6 +20,8 @@ from tenure.pipeline.writing.formats import OutColumn
 
 
 class FileBody(Protocol):
+    ending: str
+    """Of the file's name."""
     rows: int
     size: int
     """About how much memory it takes."""
@@ -36,20 +38,21 @@ class FileBody(Protocol):
 
 
 def body_for(message: Message, options: FeedOptions) -> FileBody:
-    if options.format is Format.JSON:
+    if message.change is None:
         return NdjsonBody(options)
-    assert message.change is not None
     return RowsBody(options, message.topic, message.change.rows)
 
 
 class NdjsonBody:
+    ending = "ndjson"
+
     def __init__(self, options: FeedOptions) -> None:
         self._options = options
         self._lines: list[bytes] = []
         self.rows = self.size = 0
 
     def takes(self, message: Message) -> bool:
-        return True
+        return message.change is None
 
     def add(self, message: Message) -> int:
         text = line(message, self._options).encode() + b"\n"
@@ -68,6 +71,7 @@ class RowsBody:
         self._topic = topic
         self._version = version
         self._changes: list[RowChange] = []
+        self.ending = options.format.value
         self.rows = self.size = 0
 
     def takes(self, message: Message) -> bool:

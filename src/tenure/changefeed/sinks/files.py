@@ -25,15 +25,12 @@ from typing import NamedTuple
 from tenure.base.errors import FileExists, FileMissing, RetryError
 from tenure.base.timestamp import to_text
 from tenure.changefeed.messages import Message
-from tenure.changefeed.options import Format
 from tenure.changefeed.records import FeedPosition
 from tenure.changefeed.sinks.file_bodies import FileBody, body_for
 from tenure.changefeed.sinks.sink import SinkRun
 from tenure.kv.records import pack, replace, unpack
 from tenure.storage.location_text import file_stem
 from tenure.storage.locations import Location
-
-ENDINGS = {Format.JSON: "ndjson", Format.PARQUET: "parquet", Format.AVRO: "avro"}
 
 FILE_BYTES = 16 << 20
 """A file of so many bytes is written before its batch is complete: memory holds no more per table."""
@@ -55,7 +52,6 @@ class FileSink:
         self._directory = str(run.job)
         self._run = run.run
         self._options = run.options
-        self._ending = ENDINGS[run.options.format]
         self._batch = 0
         self._bodies: dict[str, FileBody] = {}
         self._files: list[BatchFile] = []
@@ -107,7 +103,7 @@ class FileSink:
     def _write(self, topic: str) -> None:
         body = self._bodies.pop(topic)
         number = len(self._files) + 1
-        name = f"{self._stem(self._batch + 1)}-r{self._run}-{number}-{file_stem(topic)}.{self._ending}"
+        name = f"{self._stem(self._batch + 1)}-r{self._run}-{number}-{file_stem(topic)}.{body.ending}"
         content = body.content()
         self._put(name, content)
         self._files.append(BatchFile(name, topic, body.rows, len(content)))

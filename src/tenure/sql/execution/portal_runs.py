@@ -19,7 +19,7 @@ from tenure.sql.execution.portals import Portal, Portals
 from tenure.sql.execution.preparing import Preparing
 from tenure.sql.execution.statement import Control, Result
 from tenure.sql.session import result_size
-from tenure.sql.session.answers import Answer, NotShort, Pending
+from tenure.sql.session.answers import Answer, NotShort, Pending, RowStream
 from tenure.sql.session.block import Block
 from tenure.sql.session.client_facts import check_text
 from tenure.sql.session.session_state import SessionState
@@ -90,6 +90,9 @@ class PortalRuns:
             portal.is_done = True
             return answer
         portal.tag, portal.counts, portal.rows = answer.tag, answer.counts, iter(answer.rows)
+        if answer.stream is not None:
+            portal.stream = answer.stream
+            return self.batch(portal, limit)
         # The statement is done: a cancel that comes now does not change its outcome.
         return self.batch(portal, limit, can_stop=False)
 
@@ -107,6 +110,8 @@ class PortalRuns:
         assert portal.rows is not None
         session = self._session
         wanted = min(limit, BATCH_ROWS) if limit else BATCH_ROWS
+        if portal.stream is not None:
+            return self._streamed(portal, portal.stream, wanted)
         rows: list[Sequence[Datum]] = []
         size_bytes = 0
         while len(rows) < wanted and size_bytes < BATCH_BYTES_MAX and not portal.is_done:
@@ -128,3 +133,14 @@ class PortalRuns:
             result_size.check(portal.result_bytes, session.services.settings.current())
         session.memory.hold_result(size_bytes)
         return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts, size_bytes=size_bytes)
+
+    def _streamed(self, portal: Portal, stream: RowStream, wanted: int) -> Answer:
+        """The rows that are there now; what was sent does not count, as the stream may go on for ever."""
+        self._session.check()
+        rows = stream.take(wanted, portal.account)
+        portal.is_done = portal.is_at_end = stream.is_done
+        portal.position += len(rows)
+        size_bytes = result_size.bytes_of(rows, portal.columns or ())
+        self._session.memory.hold_result(size_bytes)
+        pause = None if portal.is_done else stream.pause
+        return Answer(rows, portal.tag, is_done=portal.is_done, size_bytes=size_bytes, pause=pause)

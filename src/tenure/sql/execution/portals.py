@@ -30,7 +30,7 @@ from tenure.expr.types.datatype import Datum, Type
 from tenure.sql.execution.plan_cache import TEXT_MAX, CachedPlan
 from tenure.sql.execution.point_lookup import PointLookup
 from tenure.sql.execution.statement import Statement
-from tenure.sql.session.answers import ResultColumn
+from tenure.sql.session.answers import ResultColumn, RowStream
 from tenure.sql.session.session_state import NamedStatement, OpenCursor
 
 PREPARED_MAX = 10_000
@@ -91,6 +91,8 @@ class Portal:
 
     rows: Iterator[Sequence[Datum]] | None = None
     """Still to come, once it runs."""
+    stream: RowStream | None = None
+    """Where rows come from by and by, in place of `rows`."""
     stays: bool = True
     """Other statements may come between its rows; not so if all of them are asked for at once."""
     tag: str = ""
@@ -125,6 +127,9 @@ class Portal:
         rows, self.rows, self.fetched = self.rows, None, []
         if isinstance(rows, GeneratorType):
             rows.close()
+        if self.stream is not None:
+            self.stream.close()
+            self.stream = None
         if self.account is not None:
             self.account.close()
 

@@ -26,6 +26,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from tenure.base.env import Env
 from tenure.base.errors import TenureError
+from tenure.base.memory import Account
 from tenure.cluster.notifications import Arrival
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.encodings import Encoding
@@ -64,6 +65,39 @@ class Answer(NamedTuple):
     """The query string held no statement: EmptyQueryResponse."""
     size_bytes: int = 0
     """The approximate size of the rows in bytes."""
+    stream: "RowStream | None" = None
+    """Where the rows come from by and by."""
+    pause: "Pause | None" = None
+    """No more rows are there now: what to wait for before the next call with the same portal."""
+
+
+class RowStream(Protocol):
+    """Rows that come by and by, as the result of a statement: a changefeed without a sink."""
+
+    def take(self, count: int, account: Account | None) -> Sequence[Sequence[Datum]]:
+        """The rows that are there, at most so many; its memory is charged to the account."""
+        ...
+
+    @property
+    def is_done(self) -> bool: ...
+
+    @property
+    def pause(self) -> "Pause | None":
+        """What to wait for before the next `take`; None: there are rows."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Pause(Protocol):
+    """A wait for rows that needs no thread."""
+
+    seconds: float
+    """After which time to ask again in any case."""
+
+    def begin(self, on_ready: Callable[[], None]) -> None:
+        """Calls back once, from any thread, when it is worth to ask again; maybe at once, or never."""
+        ...
 
 
 class Pending(Protocol):

@@ -41,7 +41,7 @@ def _changefeed_jobs(node: NodeView, reader: TableReader) -> Rows:
             position.bytes,
             _fast_share(position),
             payload.shown_sink,
-            tuple(each.name for each in payload.tables),
+            _names(payload, position),
             control.error_text or None,
         )
 
@@ -49,6 +49,11 @@ def _changefeed_jobs(node: NodeView, reader: TableReader) -> Rows:
 def _fast_share(position: FeedPosition) -> float | None:
     found = position.fast_rows + position.slow_rows
     return position.fast_rows / found if found else None
+
+
+def _names(payload: FeedPayload, position: FeedPosition) -> tuple[str, ...]:
+    first = {each.id: each.name for each in payload.tables}
+    return tuple(each.name or first[each.table] for each in position.tables)
 
 
 def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
@@ -68,7 +73,7 @@ def definitions(node: NodeView) -> Iterator[VirtualDefinition]:
         ("emitted_bytes", "int8 not null", "Their bytes."),
         ("fast_path_share", "float8", "The share of changes that needed no look for a schema change."),
         ("sink", "text not null", "Where they go, without secrets."),
-        ("full_table_names", "text[] not null", "The tables, by their names when it was created."),
+        ("full_table_names", "text[] not null", "The tables, by their names when they came to it."),
         ("error", "text", "Why it failed."),
         key=("job_id",),
     )

@@ -37,6 +37,7 @@ from tenure.sql.names.object_numbers import (
 from tenure.sql.names.regs import INDEX_NAME, INDEX_NAMED, find
 from tenure.sql.names.sequence_names import path_of
 from tenure.sql.session.session_state import TableReader
+from tenure.sql.tables import table_changes
 from tenure.sql.tables.node_view import NodeView
 from tenure.sql.tables.pg_catalog import functions, operators
 from tenure.sql.tables.pg_catalog.classes import relation_id, shown_columns, shown_indexes
@@ -94,6 +95,8 @@ class CatalogAnswers:
             return OF_FUNCTIONS[name](*arguments)
         if name in REG_FINDERS:
             return REG_FINDERS[name](arguments[0], self._type_oid)
+        if name == table_changes.NAME:
+            return table_changes.table_changes(self._node, self._catalog.reader, *arguments)
         return ANSWERS[name](self._catalog, *arguments)
 
     def _type_oid(self, name: str) -> int:
