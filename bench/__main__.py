@@ -71,6 +71,9 @@ MODULES: tuple[str, ...] = (
     "gc.protections",
     "gc.lookup",
     "gc.watch",
+    "changefeed.latency",
+    "changefeed.throughput",
+    "changefeed.crowds",
 )
 """Dotted names below `bench`, in the order in which they run."""
 
