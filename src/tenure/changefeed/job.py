@@ -29,6 +29,7 @@ from tenure.catalog.accounts.privileges import CHANGEFEED
 from tenure.catalog.accounts.rights import Rights, require_files
 from tenure.catalog.accounts.sealing import sealed, unsealed
 from tenure.catalog.leases.access_sources import StoredAccess
+from tenure.changefeed.altering import reconciled
 from tenure.changefeed.client_stream import Follow
 from tenure.changefeed.feed import Feed
 from tenure.changefeed.records import FeedPayload, FeedPosition
@@ -40,6 +41,7 @@ from tenure.cluster.jobs.job_table import Job, Jobs
 from tenure.cluster.jobs.runs import SQL, JobKind, Run
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.records import pack, replace, unpack
+from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.retention.job_protections import JobProtections
 from tenure.retention.protections.protection_records import Mode, Targets
@@ -95,10 +97,12 @@ def _objects(payload: FeedPayload) -> tuple[int, ...]:
 
 def changefeed_kind(services: FeedServices) -> JobKind:
     def run(run: Run) -> None:
-        payload = payload_of(services, run)
-        destination = services.destination(payload.sink)
-        _check_creator(services, run, payload, destination)
-        FeedRun(services, run, payload, destination).run()
+        is_over = False
+        while not is_over:  # once more after each alteration
+            payload = payload_of(services, run)
+            destination = services.destination(payload.sink)
+            _check_creator(services, run, payload, destination)
+            is_over = FeedRun(services, run, payload, destination).run()
 
     return JobKind(run)
 
@@ -132,9 +136,28 @@ def _require(services: FeedServices, run: Run, object: int, *, owns: bool = Fals
 
 
 def payload_of(services: FeedServices, run: Run) -> FeedPayload:
-    kept = unpack(run.job.payload, FeedPayload)
-    store = services.sources.store
-    return replace(kept, sink=unsealed(store.snapshot(), store.keyspace, run.job.id, kept.sink))
+    return stored_payload(services.sources.store.snapshot(), services, run.job.id)
+
+
+def stored_payload(txn: Transaction | Snapshot, services: FeedServices, id: int) -> FeedPayload:
+    """The newest: a feed may have been altered since its run began."""
+    job = services.jobs.get(txn, id)
+    assert job is not None, "a job that is not over is there"
+    kept = unpack(job.payload, FeedPayload)
+    return replace(kept, sink=unsealed(txn, services.sources.store.keyspace, id, kept.sink))
+
+
+def alter(txn: Transaction, services: FeedServices, id: int, payload: FeedPayload) -> None:
+    """Gives a feed another payload, and protects what it adds."""
+    job = services.jobs.get(txn, id)
+    assert job is not None, "the caller has found it"
+    sink = unpack(job.payload, FeedPayload).sink
+    services.jobs.change_payload(txn, id, pack(replace(payload, sink=sink)))
+    news = tuple(each.table for each in payload.added if each.number == payload.number)
+    if news:
+        services.protections.protect(
+            *(txn, id, txn.read_at, Mode.AFTER, Targets(news)), expires_after=payload.options.protect_seconds
+        )
 
 
 def _sink_run(services: FeedServices, run: Run, payload: FeedPayload) -> SinkRun:
@@ -165,7 +188,9 @@ class FeedRun:
         self._destination = destination
         saved = unpack(run.progress.data, FeedPosition) if run.progress.data else payload.start
         self._sink: Sink = destination.open(_sink_run(services, run, payload))
-        self._saved = self._sink.resume(saved)
+        resumed = self._sink.resume(saved)
+        now_at = services.sources.store.snapshot().at
+        self._saved = reconciled(payload, resumed, told_at=resumed.resolved_at, now_at=now_at)
         """The position of the last commit of the sink."""
         self._feed = Feed(
             *(_sources_of(services, run), payload.tables, payload.options, self._saved, self._sink),
@@ -173,24 +198,41 @@ class FeedRun:
             admit=lambda position: _require(services, run, position.table),
         )
         self._due = self._env.monotonic()
-        self._move_due = self._due
+        self._move_due = self._look_due = self._due
 
-    def run(self) -> None:
-        """Returns when all is emitted that the feed was asked for; Stopped ends it at any point."""
+    def run(self) -> bool:
+        """Returns when all is emitted that the feed was asked for; False: the feed was altered. Stopped ends
+        it at any point.
+        """
         try:
             while not self._feed.is_done and self._feed.ending is None:
                 self._run.check()
+                if self._is_altered():
+                    self._commit()
+                if self._saved.altered > self._payload.number:
+                    return False
                 is_busy = self._feed.step()
                 if self._is_due():
                     self._commit()
                 if not is_busy:
                     self._feed.wait(min(WAIT_SECONDS, max(0.0, self._due - self._env.monotonic())))
             self._commit()
+            if self._saved.altered > self._payload.number:
+                return False
             if self._feed.ending is not None:
                 raise self._feed.ending
+            return True
         finally:
             self._feed.close()
             self._sink.close()
+
+    def _is_altered(self) -> bool:
+        now = self._env.monotonic()
+        if now < self._look_due:
+            return False
+        self._look_due = now + WAIT_SECONDS
+        newest = payload_of(self._services, self._run)
+        return newest.number > self._payload.number
 
     @property
     def _interval(self) -> float:
@@ -207,9 +249,13 @@ class FeedRun:
     def _commit(self) -> None:
         """Emitted and flushed, then the checkpoint, then the protection moves."""
         position = self._feed.position
+        # The claim is still there; and what is altered after this is above what is told now.
+        newest = self._run.transact(lambda txn: stored_payload(txn, self._services, self._run.job.id))
+        if newest.number > self._payload.number:
+            now_at = self._services.sources.store.snapshot().at
+            position = reconciled(newest, position, told_at=self._saved.resolved_at, now_at=now_at)
         has_news = position.rows > self._saved.rows or self._tells(position)
         if has_news:
-            self._run.transact(lambda txn: None)  # the claim is still there
             _check_creator(self._services, self._run, self._payload, self._destination)
             position = self._sink.commit(position)
             self._feed.committed(position)

@@ -58,6 +58,8 @@ class FeedPosition(Record, frozen=True):
     """Other changes found by the watch, likewise."""
     scope_at: Timestamp = MAX_AT
     """For a schema or database; the tables of a list do not change."""
+    altered: int = 0
+    """The number of the alteration that it goes by."""
 
     @property
     def resolved_at(self) -> Timestamp:
@@ -95,6 +97,14 @@ class FeedScope(Record, frozen=True):
         return self.id == (table.database if self.is_database else table.schema)
 
 
+class AddedTable(Record, frozen=True):
+    number: int
+    """Of the alteration."""
+    table: int
+    at: Timestamp
+    is_scanned: bool
+
+
 class FeedPayload(Record, frozen=True):
     tables: tuple[FeedTable, ...]
     sink: str
@@ -104,3 +114,9 @@ class FeedPayload(Record, frozen=True):
     shown_sink: str = ""
     """The same without secrets."""
     scope: FeedScope | None = None
+    given: tuple[tuple[str, str | None], ...] = ()
+    """The options as they were written."""
+    number: int = 0
+    """How often it was altered."""
+    added: tuple[AddedTable, ...] = ()
+    """The tables that came by alterations."""

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +69,17 @@ class FileFeed:
 
     def wait_for(self, at: int) -> None:
         """Until a checkpoint says that all up to a time is there."""
+        self._wait(lambda position: position.resolved_at >= at)
+
+    def wait_for_alteration(self, number: int) -> None:
+        """Until it goes by an alteration."""
+        self._wait(lambda position: position.altered >= number)
+
+    def _wait(self, is_so: Callable[[FeedPosition], bool]) -> None:
         node = self.feeding.node
         for _ in range(PATIENCE_STEPS):
             data = node.jobs.progress(node.store.snapshot(), self.job).data
-            if data and unpack(data, FeedPosition).resolved_at >= at:
+            if data and is_so(unpack(data, FeedPosition)):
                 return
             node.store.env.sleep(0.02)
         raise AssertionError(self.feeding.rows("SHOW CHANGEFEED JOBS"))

@@ -128,6 +128,12 @@ class Jobs:
             if job.owner == owner:
                 self._jobs.put(txn, replace(job, owner=new_owner))
 
+    def change_payload(self, txn: Transaction, id: int, payload: bytes) -> None:
+        """A job is told something new: a run that goes on reads it by itself."""
+        job = self._jobs.get(txn, id)
+        assert job is not None, "the caller has found it"
+        self._jobs.put(txn, replace(job, payload=payload))
+
     def request_pause(self, txn: Transaction, id: int) -> None:
         self._request(txn, id, JobState.PAUSE_REQUESTED)
 

@@ -168,7 +168,6 @@ LATER = (
     ("backup",),
     ("restore",),
     ("check", "table"),
-    ("alter", "changefeed"),
     ("create", "schedule"),
     ("drop", "schedule"),
     ("pause", "schedule"),

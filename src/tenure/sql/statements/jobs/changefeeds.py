@@ -3,6 +3,7 @@
     CREATE CHANGEFEED FOR [TABLE] t [, ...] INTO 'sink' [WITH option [= value], ...]
     CREATE CHANGEFEED FOR SCHEMA s | DATABASE d INTO ...
     CREATE CHANGEFEED FOR ...    without INTO: a stream to the client, `statements.jobs.changefeed_streams`
+    ALTER CHANGEFEED job ...     `statements.jobs.changefeed_changes`
     SHOW CHANGEFEED JOBS
 
 It needs the privilege CHANGEFEED on each table, and that the schema or database is the user's own. Files and
@@ -25,6 +26,7 @@ from tenure.sql.execution.planner import Planner, WordsPlanner
 from tenure.sql.execution.statement import Control, Statement
 from tenure.sql.session.answers import Answer, ResultColumn
 from tenure.sql.session.services import BulkServices
+from tenure.sql.statements.jobs.changefeed_changes import plan_alter
 from tenure.sql.statements.jobs.changefeed_streams import StreamChangefeed
 from tenure.sql.statements.jobs.feed_targets import (
     TAG,
@@ -60,7 +62,9 @@ class CreateChangefeed(Control):
         tables, begin = beginning_of(feeds, execution, self.targets, options)
         destination.check([each.name for each in tables])
         scope = self.targets.scope
-        payload = FeedPayload(tables, self.location, options, begin, destination.shown, scope)
+        payload = FeedPayload(
+            *(tables, self.location, options, begin, destination.shown, scope), given=self.options
+        )
         described = f"{TAG} FOR {self.targets.shown} INTO '{destination.shown}'"
         id = create_job(
             execution,
@@ -96,5 +100,6 @@ def plan_show(planner: Planner, reader: TokenReader) -> Statement:
 def statements(bulk: BulkServices) -> dict[tuple[str, ...], WordsPlanner]:
     return {
         ("create", "changefeed"): partial(plan_create, bulk),
+        ("alter", "changefeed"): partial(plan_alter, bulk),
         ("show", "changefeed", "jobs"): plan_show,
     }

@@ -42,10 +42,12 @@ class FeedTargets(NamedTuple):
     scope: FeedScope | None = None
 
 
-def check_may_feed(bulk: BulkServices, execution: Execution, targets: FeedTargets) -> FeedServices:
+def check_may_feed(
+    bulk: BulkServices, execution: Execution, targets: FeedTargets, tag: str = TAG
+) -> FeedServices:
     """Raises if the session may not follow these tables, or is in a transaction block."""
     session = execution.session
-    session.require_no_block(TAG)
+    session.require_no_block(tag)
     if bulk.feeds is None:
         raise NotSupported("this process has no changefeeds")
     rights = session.rights()
@@ -101,9 +103,9 @@ def read_targets(planner: Planner, reader: TokenReader) -> FeedTargets:
         id = planner.names.id_at(NameKey(0, 0, name)) or 0
         return FeedTargets((), f"DATABASE {quoted(name)}", FeedScope(id, name, is_database=True))
     reader.take("table")
-    tables = [_table(planner, reader.names())]
+    tables = [read_table(planner, reader.names())]
     while reader.take(","):
-        tables.append(_table(planner, reader.names()))
+        tables.append(read_table(planner, reader.names()))
     if len({each.id for each in tables}) < len(tables):
         raise SyntaxFault("a changefeed follows each table once")
     names = ", ".join(_full_name(planner, each) for each in tables)
@@ -114,7 +116,7 @@ def _path(names: Sequence[str]) -> str:
     return ".".join(map(quoted, names))
 
 
-def _table(planner: Planner, path: list[str]) -> Table:
+def read_table(planner: Planner, path: list[str]) -> Table:
     found = planner.names.object(path)
     name = ".".join(path)
     if found is None or getattr(found, "schema", None) is None:
@@ -134,13 +136,17 @@ def read_feed_options(reader: TokenReader) -> tuple[tuple[str, str | None], ...]
     if not reader.take("with"):
         return ()
     options: dict[str, str | None] = {}
-    while True:
-        name = reader.name()
-        if name in options:
-            raise SyntaxFault(f'option "{name}" is given twice')
-        options[name] = _value(reader) if reader.take("=") else None
-        if not reader.take(","):
-            return tuple(options.items())
+    read_feed_option(reader, options)
+    while reader.take(","):
+        read_feed_option(reader, options)
+    return tuple(options.items())
+
+
+def read_feed_option(reader: TokenReader, options: dict[str, str | None]) -> None:
+    name = reader.name()
+    if name in options:
+        raise SyntaxFault(f'option "{name}" is given twice')
+    options[name] = _value(reader) if reader.take("=") else None
 
 
 def _value(reader: TokenReader) -> str:

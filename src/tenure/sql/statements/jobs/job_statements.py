@@ -23,9 +23,10 @@ from tenure.base.errors import (
     SyntaxFault,
     UnknownJob,
 )
+from tenure.catalog.accounts.rights import Rights
 from tenure.cluster.jobs import job_waits
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
-from tenure.cluster.jobs.job_table import Jobs
+from tenure.cluster.jobs.job_table import Job, Jobs
 from tenure.expr.types.datatype import Datum, Type
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
@@ -101,11 +102,15 @@ class ControlJobs:
             job = jobs.get(txn, id)
             if job is None:
                 raise UnknownJob(f"job {id} does not exist")
-            if not rights.has_rights_of(job.owner):
-                raise InsufficientPrivilege(
-                    f"must be owner of job {id}", hint=f'It belongs to "{job.owner}"; or ask a superuser.'
-                )
+            require_job_owner(rights, job)
             self.verb.ask(jobs, txn, id)
+
+
+def require_job_owner(rights: Rights, job: Job) -> None:
+    if not rights.has_rights_of(job.owner):
+        raise InsufficientPrivilege(
+            f"must be owner of job {job.id}", hint=f'It belongs to "{job.owner}"; or ask a superuser.'
+        )
 
 
 @dataclass(frozen=True, slots=True)
