@@ -25,6 +25,7 @@ from tenure.catalog.descriptors.definitions import Table
 from tenure.changefeed.feed import Admit, Feed
 from tenure.changefeed.messages import Message, resolved_text
 from tenure.changefeed.options import FeedOptions
+from tenure.changefeed.ordering import OrderedSink
 from tenure.changefeed.records import FeedPayload, FeedPosition
 from tenure.changefeed.table_stream import FeedSources
 from tenure.kv.protected_reads import ProtectedRead
@@ -114,10 +115,11 @@ class ClientStream:
         self._check = check
         self._follow = follow
         self._sink = _RowSink()
+        self._ordered = OrderedSink(self._sink) if payload.options.is_ordered else None
         self._lock = self._store.env.lock()
         self._on_news: Callable[[], None] | None = None
         self._feed = Feed(
-            *(sources, payload.tables, payload.options, payload.start, self._sink),
+            *(sources, payload.tables, payload.options, payload.start, self._ordered or self._sink),
             scope=payload.scope,
             admit=admit,
             on_wake=self._tell,
@@ -159,6 +161,8 @@ class ClientStream:
         self._has_more = True
         while self._has_more and len(self._sink.rows) < count and self._is_open:
             self._has_more = self._feed.step(is_full=self._is_full)
+        if self._ordered is not None:
+            self._ordered.flush(self._feed.position.resolved_at)
         self._tell_resolved()
         rows = list(self._sink.take(count))
         if not rows and self._feed.ending is not None:
@@ -222,3 +226,4 @@ class ClientStream:
             self._on_news = None
         self._unfollow()
         self._feed.close()
+        (self._ordered or self._sink).close()

@@ -67,6 +67,7 @@ class Feed:
         self._position = position
         self._signal = sources.store.env.event()
         self._spans: dict[TableStream, tuple[Span, ...]] = {}
+        self._began: dict[TableStream, TablePosition] = {}
         self._is_subscribed = False
         self._unsubscribe: Callable[[], None] = lambda: None
         self.ending: WrongState | None = None
@@ -103,6 +104,11 @@ class Feed:
     def _scope_limit(self) -> int:
         """How far a feed of a schema counts, though it may have no table."""
         return MAX_AT if self._scope is None else self._options.end_at
+
+    @property
+    def beginnings(self) -> tuple[TablePosition, ...]:
+        """Where each table of `position` began in this run."""
+        return (*(self._began[each] for each in self._streams), *self._arrivals)
 
     @property
     def bytes(self) -> int:
@@ -168,6 +174,7 @@ class Feed:
         self._streams.append(stream)
         self._active[stream] = None
         self._spans[stream] = stream.spans
+        self._began[stream] = position
         self._is_subscribed = False
 
     def _step_stream(self, stream: TableStream) -> bool:
@@ -216,7 +223,7 @@ class Feed:
             fast_rows=former.fast_rows + stream.fast_rows,
             slow_rows=former.slow_rows + stream.slow_rows,
         )
-        del self._spans[stream]
+        del self._spans[stream], self._began[stream]
 
     def wait(self, seconds: float) -> None:
         """Returns when there may be changes, or after so many seconds."""

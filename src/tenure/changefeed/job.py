@@ -32,6 +32,7 @@ from tenure.catalog.leases.access_sources import StoredAccess
 from tenure.changefeed.altering import reconciled
 from tenure.changefeed.client_stream import Follow
 from tenure.changefeed.feed import Feed
+from tenure.changefeed.ordering import OrderedSink, held_back
 from tenure.changefeed.records import FeedPayload, FeedPosition
 from tenure.changefeed.sinks.destinations import Destination, destination_of
 from tenure.changefeed.sinks.send_window import SendWindow
@@ -188,6 +189,8 @@ class FeedRun:
         self._destination = destination
         saved = unpack(run.progress.data, FeedPosition) if run.progress.data else payload.start
         self._sink: Sink = destination.open(_sink_run(services, run, payload))
+        if payload.options.is_ordered:
+            self._sink = OrderedSink(self._sink)
         resumed = self._sink.resume(saved)
         now_at = services.sources.store.snapshot().at
         self._saved = reconciled(payload, resumed, told_at=resumed.resolved_at, now_at=now_at)
@@ -249,13 +252,14 @@ class FeedRun:
     def _commit(self) -> None:
         """Emitted and flushed, then the checkpoint, then the protection moves."""
         position = self._feed.position
+        if self._payload.options.is_ordered:
+            position = held_back(position, self._feed.beginnings)
         # The claim is still there; and what is altered after this is above what is told now.
         newest = self._run.transact(lambda txn: stored_payload(txn, self._services, self._run.job.id))
         if newest.number > self._payload.number:
             now_at = self._services.sources.store.snapshot().at
             position = reconciled(newest, position, told_at=self._saved.resolved_at, now_at=now_at)
-        has_news = position.rows > self._saved.rows or self._tells(position)
-        if has_news:
+        if self._has_news(position):
             _check_creator(self._services, self._run, self._payload, self._destination)
             position = self._sink.commit(position)
             self._feed.committed(position)
@@ -263,10 +267,12 @@ class FeedRun:
         self._checkpoint(position)
         self._due = self._env.monotonic() + self._interval
 
-    def _tells(self, position: FeedPosition) -> bool:
-        """Whether the resolved timestamp is to be told, and has moved."""
-        is_wanted = self._payload.options.resolved_seconds is not None
-        return is_wanted and position.resolved_at > self._saved.resolved_at
+    def _has_news(self, position: FeedPosition) -> bool:
+        """Whether the sink has something to commit: messages, or a resolved timestamp that is to be told."""
+        options, has_moved = self._payload.options, position.resolved_at > self._saved.resolved_at
+        if options.is_ordered:
+            return has_moved
+        return position.rows > self._saved.rows or (has_moved and options.resolved_seconds is not None)
 
     def _checkpoint(self, position: FeedPosition) -> None:
         now, at = self._env.monotonic(), position.resolved_at

@@ -85,6 +85,8 @@ class FeedOptions(Record, frozen=True):
     events: SchemaEvents = SchemaEvents.DEFAULT
     protect_seconds: float | None = None
     """How old the last checkpoint may become before the feed ends; None: any age."""
+    is_ordered: bool = False
+    """Whole transactions, in the order of their commits."""
     ddl_events: bool = False
     """Consumers are told of every schema change; that a table has ended they are told in any case."""
 
@@ -113,6 +115,7 @@ def read_options(values: Mapping[str, str | None], time_of: Callable[[str], Time
         policy=_choice(values, "schema_change_policy", SchemaPolicy, SchemaPolicy.BACKFILL),
         events=_choice(values, "schema_change_events", SchemaEvents, SchemaEvents.DEFAULT),
         protect_seconds=_seconds(values, "gc_protect_expires_after", PROTECT_SECONDS_MIN),
+        is_ordered="ordering" in values and _is_transaction(_text(values, "ordering")),
         ddl_events=_is_on(values, "ddl_events"),
     )
     _check(options)
@@ -132,8 +135,8 @@ _OPTIONS = frozenset(
     {
         *("cursor", "ddl_events", "diff", "end_time", "envelope", "format", "gc_protect_expires_after"),
         *("initial_scan", "initial_scan_only"),
-        *("key_in_value", "min_checkpoint_frequency", "mvcc_timestamp", "no_initial_scan", "resolved"),
-        *("schema_change_events", "schema_change_policy", "topic_in_value", "updated"),
+        *("key_in_value", "min_checkpoint_frequency", "mvcc_timestamp", "no_initial_scan", "ordering"),
+        *("resolved", "schema_change_events", "schema_change_policy", "topic_in_value", "updated"),
     }
 )
 
@@ -172,6 +175,14 @@ def _is_on(values: Mapping[str, str | None], name: str) -> bool:
     if text not in ("true", "on", "1", "false", "off", "0"):
         raise InvalidParameter(f'option "{name}" is true or false')
     return text in ("true", "on", "1")
+
+
+def _is_transaction(text: str) -> bool:
+    if text.lower() not in ("key", "transaction"):
+        raise InvalidParameter(
+            f'"{text}" is no value of option "ordering"', hint="There are key, transaction."
+        )
+    return text.lower() == "transaction"
 
 
 def _resolved_seconds(values: Mapping[str, str | None]) -> float | None:

@@ -18,6 +18,7 @@ from tenure.changefeed.options import FeedOptions, read_options
 from tenure.changefeed.records import FeedPosition, FeedScope, FeedTable
 from tenure.changefeed.schema_feed import version_in_force
 from tenure.changefeed.scope import tables_under
+from tenure.changefeed.sinks.sink import Sink
 from tenure.changefeed.table_events import shown_columns
 from tenure.changefeed.table_stream import FeedSources, first_position
 from tenure.changefeed.tail import Tail
@@ -214,14 +215,18 @@ class SteppedFeed:
         tables = tuple(first_position(feeding.table(each).id, options, now.at) for each in names)
         return cls(feeding, names, options, FeedPosition(tables, scope_at=now.at), scope)
 
-    def _feed(self, position: FeedPosition) -> Feed:
-        return Feed(self.feeding.sources(), self.tables, self.options, position, self.sink, scope=self.scope)
+    def _feed(self, position: FeedPosition, sink: Sink | None = None) -> Feed:
+        self.position = position
+        return Feed(
+            *(self.feeding.sources(), self.tables, self.options, position, sink or self.sink),
+            scope=self.scope,
+        )
 
-    def restart(self) -> None:
-        """Another run goes on from the position of this one."""
-        position = self.feed.position
+    def restart(self, sink: Sink | None = None) -> None:
+        """Another run goes on from the position of this one; with another sink from the one that is saved."""
+        position = self.feed.position if sink is None else self.position
         self.feed.close()
-        self.feed = self._feed(position)
+        self.feed = self._feed(position, sink)
 
     def catch_up(self, *, restarts: bool = False) -> list[dict[str, Any]]:
         """Steps until all that is committed by now was emitted; returns the values of the messages."""

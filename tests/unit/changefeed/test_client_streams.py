@@ -155,6 +155,27 @@ def test_it_needs_the_privilege_and_ends_when_that_is_revoked(served: Served, ta
                 pass
 
 
+def test_transactions_come_in_the_order_of_their_commits(served: Served, table: str) -> None:
+    served.tag("CREATE TABLE u (a int PRIMARY KEY)")
+    for number in range(3):
+        with served.root.transaction():
+            served.tag(f"INSERT INTO u VALUES ({number})")
+            served.tag(f"INSERT INTO t VALUES ({number}, 'x')")
+    with stream(served, "CREATE CHANGEFEED FOR t, u WITH updated, ordering = 'transaction'") as rows:
+        scanned = [next(rows)[:2] for _ in range(6)]
+        assert sorted(scanned) == sorted(
+            (f"defaultdb.public.{name}", f"[{number}]") for name in "tu" for number in range(3)
+        )
+        for number in range(10, 14):
+            with served.root.transaction():
+                served.tag(f"INSERT INTO u VALUES ({number})")
+                served.tag(f"INSERT INTO t VALUES ({number}, 'x')")
+        changes = [next(rows) for _ in range(8)]
+        keys = [json.loads(key) for _, key, _ in changes]
+        assert keys == [[number] for number in range(10, 14) for _ in "tu"]
+    served.tag("DROP TABLE u")
+
+
 def test_it_cannot_run_in_a_block(served: Served, table: str) -> None:
     with served.connect() as client:
         client.execute("BEGIN")

@@ -18,6 +18,7 @@ from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.catalog.leases.access_sources import StoredAccess
 from tenure.changefeed.client_stream import STREAM_BYTES, ClientStream
 from tenure.changefeed.job import FeedServices
+from tenure.changefeed.ordering import MEMORY_BYTES
 from tenure.changefeed.records import FeedPayload, FeedPosition
 from tenure.expr.types.datatype import Datum
 from tenure.expr.types.type_names import type_of
@@ -59,6 +60,7 @@ class ChangefeedRows:
         self._feeds = feeds
         self._user = user
         self._is_charged = False
+        self._bytes = 2 * STREAM_BYTES + (MEMORY_BYTES if payload.options.is_ordered else 0)
         self._stream = ClientStream(
             feeds.sources,
             payload,
@@ -82,7 +84,7 @@ class ChangefeedRows:
 
     def take(self, count: int, account: Account | None) -> Sequence[Sequence[Datum]]:
         if account is not None and not self._is_charged:
-            account.charge(2 * STREAM_BYTES, "a changefeed")
+            account.charge(self._bytes, "a changefeed")
             self._is_charged = True
         return self._stream.take(count)
 
