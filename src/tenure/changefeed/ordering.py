@@ -4,7 +4,7 @@
     commit   all that is at or below the resolved timestamp R goes to the sink, sorted by time
 
 A feed has several tables, and a catch-up comes by key: messages come in any order. Up to R all of them are
-there, so they can be sorted, and whatever comes later is above R.
+there, so they can be sorted, and everything that comes later is above R.
 
 What is kept is lost with the process. So the position that is saved goes no further than R (`held_back`): a
 table that is ahead starts at R again, and a scan at its beginning.
