@@ -47,6 +47,8 @@ def altered(
         raise InvalidParameter(
             f'the changefeed follows all tables of {payload.scope.noun} "{payload.scope.name}"'
         )
+    if payload.selection is not None and (added or dropped):
+        raise InvalidParameter("the changefeed selects from one table, which cannot be altered")
     there = {each.id for each in payload.tables}
     for each in added:
         if each.id in there:

@@ -121,6 +121,7 @@ class ClientStream:
         self._feed = Feed(
             *(sources, payload.tables, payload.options, payload.start, self._ordered or self._sink),
             scope=payload.scope,
+            selection=payload.selection,
             admit=admit,
             on_wake=self._tell,
             queue_bytes=STREAM_BYTES,

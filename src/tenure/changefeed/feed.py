@@ -21,8 +21,9 @@ from tenure.base.timestamp import MAX_AT, ZERO_AT
 from tenure.changefeed.event_messages import event_message
 from tenure.changefeed.messages import Encoder, Message
 from tenure.changefeed.options import FeedOptions, InitialScan, SchemaEvents, SchemaPolicy
-from tenure.changefeed.records import FeedPosition, FeedScope, FeedTable, TablePosition
+from tenure.changefeed.records import FeedPosition, FeedScope, FeedSelection, FeedTable, TablePosition
 from tenure.changefeed.scope import ScopeTables
+from tenure.changefeed.selection import Selection
 from tenure.changefeed.sinks.sink import Sink
 from tenure.changefeed.table_stream import FeedSources, StreamStep, TableStream
 from tenure.changefeed.tail import FeedQueue
@@ -44,13 +45,16 @@ class Feed:
         sink: Sink,
         *,
         scope: FeedScope | None = None,
+        selection: FeedSelection | None = None,
         admit: Admit = lambda position: None,
         on_wake: Callable[[], None] = lambda: None,
         queue_bytes: int | None = None,
     ) -> None:
         """`on_wake` is called from any thread when there may be changes."""
         self._sources = sources
-        self._options = options
+        self._selection = None if selection is None else Selection(selection)
+        # Whether a row has matched is seen from what it was before.
+        self._options = options if selection is None else replace(options, diff=True)
         self._scope = scope
         self._admit = admit
         self._names = {each.id: each.name for each in tables}
@@ -195,17 +199,19 @@ class Feed:
         return not stream.is_waiting
 
     def _messages(self, stream: TableStream, step: StreamStep) -> Sequence[Message]:
-        topic = self._names[stream.table]
+        topic, changes = self._names[stream.table], step.changes
+        if self._selection is not None:
+            changes, self.ending = self._selection.selected(changes)
 
         def encoded() -> Sequence[Message]:
             return [
                 self._encoder.message(topic, each)
                 if isinstance(each, RowChange)
                 else event_message(topic, each, is_over=stream.is_over)
-                for each in step.changes
+                for each in changes
             ]
 
-        if step.batch is None:
+        if step.batch is None or self._selection is not None:
             return encoded()
         return step.batch.shared((step.version, topic, self._wishes), encoded)
 

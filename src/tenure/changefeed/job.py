@@ -198,6 +198,7 @@ class FeedRun:
         self._feed = Feed(
             *(_sources_of(services, run), payload.tables, payload.options, self._saved, self._sink),
             scope=payload.scope,
+            selection=payload.selection,
             admit=lambda position: _require(services, run, position.table),
         )
         self._due = self._env.monotonic()

@@ -14,7 +14,7 @@ rows.
 from enum import Enum
 
 from tenure.base.timestamp import MAX_AT, Timestamp
-from tenure.catalog.descriptors.definitions import Table
+from tenure.catalog.descriptors.definitions import Expression, Table, TypeRef
 from tenure.changefeed.options import FeedOptions
 from tenure.kv.records import Record
 
@@ -105,6 +105,25 @@ class AddedTable(Record, frozen=True):
     is_scanned: bool
 
 
+class SelectedColumn(Record, frozen=True):
+    name: str
+    expression: Expression
+    type: TypeRef
+
+
+class FeedSelection(Record, frozen=True):
+    """The query of a feed of one table: see `changefeed.selection`."""
+
+    columns: tuple[SelectedColumn, ...]
+    condition: Expression | None
+    text: str
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        condition = () if self.condition is None else (self.condition,)
+        return (*(each.expression for each in self.columns), *condition)
+
+
 class FeedPayload(Record, frozen=True):
     tables: tuple[FeedTable, ...]
     sink: str
@@ -120,3 +139,4 @@ class FeedPayload(Record, frozen=True):
     """How often it was altered."""
     added: tuple[AddedTable, ...] = ()
     """The tables that came by alterations."""
+    selection: FeedSelection | None = None

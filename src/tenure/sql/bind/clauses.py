@@ -1,9 +1,9 @@
 """The clauses that contain expressions, and the calls that each of them forbids, in PostgreSQL's words.
 
-A clause is known by the name that error messages use: WHERE, HAVING, LIMIT. These have no keyword of
-their own: CHECK, DEFAULT, GENERATED, INDEX EXPRESSION, INDEX PREDICATE, USING (of ALTER COLUMN ... TYPE),
-EXECUTE parameter, JOIN/ON, FUNCTION (in FROM), "window PARTITION BY", "window ORDER BY", "window frame",
-COPY FROM WHERE.
+A clause is known by the name that error messages use: WHERE, HAVING, LIMIT. These have no keyword of their
+own: CHANGEFEED, CHECK, DEFAULT, GENERATED, INDEX EXPRESSION, INDEX PREDICATE, USING (of ALTER COLUMN ...
+TYPE), EXECUTE parameter, JOIN/ON, FUNCTION (in FROM), "window PARTITION BY", "window ORDER BY", "window
+frame", COPY FROM WHERE.
 
 Walk: `sql.bind.aggregates`, `sql.bind.windows`, `sql.bind.set_calls` and `sql.bind.subqueries` ask before
 they make a call.
@@ -12,6 +12,7 @@ they make a call.
 from tenure.base.errors import GroupingFault, NotSupported, WindowFault
 
 _PLURALS = {
+    "CHANGEFEED": "queries of changefeeds",
     "CHECK": "check constraints",
     "DEFAULT": "DEFAULT expressions",
     "GENERATED": "column generation expressions",
@@ -25,6 +26,7 @@ _PLURALS = {
     "COPY FROM WHERE": "COPY FROM WHERE conditions",
 }
 _SINGULARS = {
+    "CHANGEFEED": "query of a changefeed",
     "CHECK": "check constraint",
     "DEFAULT": "DEFAULT expression",
     "GENERATED": "column generation expression",

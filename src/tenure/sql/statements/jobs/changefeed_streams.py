@@ -50,7 +50,8 @@ class StreamChangefeed(Control):
         feeds = check_may_feed(self.bulk, execution, self.targets)
         options = options_of(execution, self.options)
         tables, begin = beginning_of(feeds, execution, self.targets, options)
-        payload = FeedPayload(tables, "", options, begin, scope=self.targets.scope)
+        scope, selection = self.targets.scope, self.targets.selection
+        payload = FeedPayload(tables, "", options, begin, scope=scope, selection=selection)
         rows = ChangefeedRows(feeds, payload, execution.session.user, execution.session.session_user)
         return Answer((), TAG, is_done=False, stream=rows)
 

@@ -4,6 +4,7 @@
     CREATE CHANGEFEED FOR SCHEMA s | DATABASE d INTO ...
     CREATE CHANGEFEED FOR ...    without INTO: a stream to the client, `statements.jobs.changefeed_streams`
     ALTER CHANGEFEED job ...     `statements.jobs.changefeed_changes`
+    CREATE CHANGEFEED [INTO ...] [WITH ...] AS SELECT ... FROM t [WHERE ...]
     SHOW CHANGEFEED JOBS
 
 It needs the privilege CHANGEFEED on each table, and that the schema or database is the user's own. Files and
@@ -28,6 +29,7 @@ from tenure.sql.session.answers import Answer, ResultColumn
 from tenure.sql.session.services import BulkServices
 from tenure.sql.statements.jobs.changefeed_changes import plan_alter
 from tenure.sql.statements.jobs.changefeed_streams import StreamChangefeed
+from tenure.sql.statements.jobs.feed_selections import read_selection
 from tenure.sql.statements.jobs.feed_targets import (
     TAG,
     FeedTargets,
@@ -39,6 +41,7 @@ from tenure.sql.statements.jobs.feed_targets import (
 )
 from tenure.sql.statements.jobs.waiting_statements import create_job
 from tenure.sql.statements.show.shows import query
+from tenure.sql.text.quoting import quoted
 from tenure.sql.text.tenure_statements import TokenReader
 
 JOB_RESULT = (ResultColumn("job_id", type_of(TypeRef("int8"))),)
@@ -63,9 +66,14 @@ class CreateChangefeed(Control):
         destination.check([each.name for each in tables])
         scope = self.targets.scope
         payload = FeedPayload(
-            *(tables, self.location, options, begin, destination.shown, scope), given=self.options
+            *(tables, self.location, options, begin, destination.shown, scope),
+            given=self.options,
+            selection=self.targets.selection,
         )
+        selection = self.targets.selection
         described = f"{TAG} FOR {self.targets.shown} INTO '{destination.shown}'"
+        if selection is not None:
+            described = f"{TAG} INTO '{destination.shown}' AS {selection.text}"
         id = create_job(
             execution,
             lambda txn: start(txn, feeds, payload, owner=session.user, description=described),
@@ -77,10 +85,13 @@ class CreateChangefeed(Control):
 
 
 def plan_create(bulk: BulkServices, planner: Planner, reader: TokenReader) -> Control:
-    reader.expect("for")
-    targets = read_targets(planner, reader)
+    targets = read_targets(planner, reader) if reader.take("for") else None
     location = reader.string() if reader.take("into") else None
     options = read_feed_options(reader)
+    if targets is None:
+        reader.expect("as")
+        table, selection = read_selection(planner, reader.rest())
+        targets = FeedTargets((table,), f"TABLE {quoted(table.name)}", selection=selection)
     reader.end()
     if location is None:
         return StreamChangefeed(bulk, targets, options)

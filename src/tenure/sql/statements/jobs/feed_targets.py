@@ -19,7 +19,7 @@ from tenure.catalog.accounts.privileges import CHANGEFEED
 from tenure.catalog.descriptors.definitions import NameKey, Table, is_dropped
 from tenure.changefeed.job import FeedServices
 from tenure.changefeed.options import FeedOptions, read_options
-from tenure.changefeed.records import FeedPosition, FeedScope, FeedTable
+from tenure.changefeed.records import FeedPosition, FeedScope, FeedSelection, FeedTable
 from tenure.changefeed.scope import full_name, tables_under
 from tenure.changefeed.table_stream import first_position
 from tenure.sql.execution.execution import Execution
@@ -40,6 +40,7 @@ class FeedTargets(NamedTuple):
     shown: str
     """As SQL writes it, with full names."""
     scope: FeedScope | None = None
+    selection: FeedSelection | None = None
 
 
 def check_may_feed(
