@@ -1,7 +1,7 @@
 """The query of a changefeed: SELECT columns and expressions FROM one table WHERE a condition on its row.
 
-Walk: `statements.jobs.changefeeds` -> `read_selection`, which binds each expression by `sql.bind.binder` to
-the ids of columns.
+Walk: `statements.jobs.changefeeds` -> `read_selection` -> `bind_scalar` for each expression, then by the ids
+of columns.
 """
 
 from collections.abc import Sequence
