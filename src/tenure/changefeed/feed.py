@@ -83,7 +83,7 @@ class Feed:
     def _scope_watch(self, position: FeedPosition) -> ScopeTables | None:
         if self._scope is None or self._options.initial_scan is InitialScan.ONLY:
             return None
-        store, catalog, _, tail = self._sources
+        store, catalog, _, tail, _ = self._sources
         return ScopeTables(
             *(store, catalog, tail, self._queue, self._scope),
             since_at=position.scope_at,

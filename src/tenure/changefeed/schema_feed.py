@@ -59,7 +59,7 @@ class SchemaFeed(Protocol):
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The spans that the watch of the table's rows must have besides: without a change there is no event."""
+        """The spans that the watch of the rows must have besides: without a change there is no event."""
         ...
 
     def note(self, revisions: Iterable[Revision], through_at: Timestamp) -> None:

@@ -163,6 +163,18 @@ def test_a_dropped_table_ends_its_feed(feeding: Feeding, directory: Path) -> Non
     assert (row["key"], event["ddl"]["events"]) == ([1], ["drop"])
 
 
+def test_a_feed_that_is_idle_meets_a_schema_change(feeding: Feeding, directory: Path) -> None:
+    feeding.done("CREATE TABLE t (a int PRIMARY KEY)")
+    feeding.done("INSERT INTO t VALUES (1)")
+    feed = FileFeed(feeding, directory)
+    feed.wait_for(feeding.now())
+    feeding.done("ALTER TABLE t ADD COLUMN b int DEFAULT 7")
+    feed.wait_for(feeding.now())
+    after = [line["after"] for _, lines in feed.batches() for line in lines]
+    assert after == [{"a": 1}, {"a": 1, "b": 7}]
+    feeding.done(f"CANCEL JOB {feed.job} AND WAIT")
+
+
 def test_a_dropped_table_does_not_end_a_feed_of_two(feeding: Feeding, directory: Path) -> None:
     feeding.done("CREATE TABLE t (a int PRIMARY KEY)")
     feeding.done("CREATE TABLE u (a int PRIMARY KEY)")
