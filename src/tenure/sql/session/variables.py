@@ -212,6 +212,7 @@ DEFINITIONS: tuple[Variable, ...] = (
     Variable("lc_time", "C", _text, "Without effect."),
     Variable("lock_timeout", "0", _duration, "How long a statement waits for a lock."),
     Variable("max_identifier_length", "63", _integer(63, 63), "In bytes.", is_fixed=True),
+    Variable("max_index_keys", "32", _integer(32, 32), "PostgreSQL's, as clients ask for it.", is_fixed=True),
     Variable("row_security", "on", _boolean, "Without effect."),
     Variable("check_function_bodies", "on", _boolean, "Without effect."),
     Variable("default_tablespace", "", _text, "Without effect."),

@@ -243,3 +243,8 @@ def test_a_left_join_whose_rows_without_a_match_are_refused_is_an_inner_one(serv
     assert any("Hash Join" in row[0] for row in served.rows(join + "n.nspname <> 'pg_catalog'"))
     for condition in ("n.nspname IS NULL", "coalesce(n.nspname, 'x') = 'x'", "c.relname <> 'x'"):
         assert any("Left Join" in row[0] for row in served.rows(join + condition))
+
+
+def test_the_number_of_keys_that_jdbc_asks_for_is_told(served: Served) -> None:
+    assert served.rows("SELECT setting FROM pg_settings WHERE name = 'max_index_keys'") == [("32",)]
+    assert served.refusal("SET max_index_keys = 33").sqlstate == "55P02"
