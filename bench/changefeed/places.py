@@ -109,9 +109,9 @@ class FeedNode:
         location = self.node.locations.resolve("bench")
         store = self.node.store
         run = SinkRun(
-            *(number, 1, FeedOptions(key_in_value=True), store.env),
+            *(number, 1, FeedOptions(key_in_value=True), (), store.env),
             settings=lambda: store.settings,
-            begin_send=lambda: 1.0,
+            begin_send=lambda: store.env.monotonic() + 1.0,
             sleep=store.env.sleep,
         )
         sink = FileSink(location, run)

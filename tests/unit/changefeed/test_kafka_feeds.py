@@ -90,7 +90,7 @@ def test_topics_rebuild_the_table(feeding: Feeding, cluster: KafkaCluster) -> No
             rebuilt.take(value)
     theirs, columns = feeding.stored("t", until_at)
     rows = rebuilt.at(until_at).values()
-    ours = [["" if row.get(each) is None else str(row[each]) for each in columns] for row in rows]
+    ours = [["" if row.get(each) is None else str(row[each]) for each in columns] for _, row in rows]
     assert sorted(ours) == theirs
 
 

@@ -205,5 +205,5 @@ def test_files_rebuild_the_table_at_every_resolved_timestamp(
             continue
         theirs, columns = feeding.stored("t", at)
         found = rebuilt.at(at).values()
-        ours = [["" if row.get(each) is None else str(row[each]) for each in columns] for row in found]
+        ours = [["" if row.get(each) is None else str(row[each]) for each in columns] for _, row in found]
         assert sorted(ours) == theirs
