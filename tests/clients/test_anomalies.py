@@ -225,7 +225,7 @@ HISTORIES: dict[str, list[Step]] = {
 }
 
 
-@pytest.mark.parametrize("level", ["SERIALIZABLE", "READ COMMITTED"])
+@pytest.mark.parametrize("level", ["SERIALIZABLE", "REPEATABLE READ"])
 @pytest.mark.parametrize("name", HISTORIES)
 def test_transactions_that_commit_could_have_run_one_after_the_other(
     accounts: Cluster, name: str, level: str

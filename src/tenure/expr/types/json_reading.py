@@ -205,7 +205,7 @@ def _string_parts(text: str, at: int, end: int) -> Iterator[str]:
 def _safe_cut(text: str, start: int, at: int) -> int:
     """A position shortly before `at` that is neither inside an escape nor between two surrogates."""
     for cut in range(at, max(start, at - 1000), -1):
-        if "\\" not in text[cut - 12 : cut + 1]:
+        if "\\" not in text[max(0, cut - 12) : cut + 1]:
             return cut
     # There are only escapes: they are counted from the start, one by one.
     cut = start

@@ -1,8 +1,8 @@
 """JSON_OBJECT, JSON_ARRAY and IS JSON of the SQL standard, as calls of functions.
 
     JSON_OBJECT('a': 1)                    json_build_object('a', 1)
-    JSON_ARRAY(1, NULL RETURNING jsonb)    jsonb_array_absent(1, NULL), which leaves out NULL
-    x IS JSON OBJECT                       is_json(x, 'object')
+    JSON_ARRAY(1, NULL RETURNING jsonb)    tenure_jsonb_array_absent(1, NULL), which leaves out NULL
+    x IS JSON OBJECT                       tenure_is_json(x, 'object')
 
 Walk: `sql.bind.expressions` binds nodes of these kinds here.
 """
@@ -47,7 +47,7 @@ def _built(what: str, operands: Sequence[Typed], tree: Tree, level: QueryLevel) 
     returned = None if type_name is None else type_at(type_name, level.names)
     kind = "jsonb" if returned is not None and returned.family == "jsonb" else "json"
     # The grammar has ABSENT ON NULL in the tree wherever it counts, the default of JSON_ARRAY included.
-    name = f"{kind}_{what}_absent" if tree.absent_on_null and operands else f"{kind}_build_{what}"
+    name = f"tenure_{kind}_{what}_absent" if tree.absent_on_null and operands else f"{kind}_build_{what}"
     found = build.call(name, *operands)
     return found if returned is None or returned.family == kind else build.cast(found, returned)
 
@@ -61,4 +61,4 @@ def is_json(tree: Tree, level: QueryLevel) -> Typed:
             f"cannot use type {operand.type.sql_name} in IS JSON predicate", position=tree.location + 1
         )
     what = option(tree, "item_type").removeprefix("JS_TYPE_").lower()
-    return build.call("is_json", build.cast(operand, TEXT), build.const(what, TEXT))
+    return build.call("tenure_is_json", build.cast(operand, TEXT), build.const(what, TEXT))
