@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import Table
+from tenure.kv.snapshot import Snapshot
 from tenure.node import Node
 from tenure.pipeline.tasks import Tasks
 from tenure.table.consistency import check_indexes
@@ -74,13 +75,13 @@ class Filling(Importing):
     def wrong(self, at: Timestamp | None = None) -> list[str]:
         """What is wrong with the indexes at a time."""
         snapshot = self.node.store.snapshot() if at is None else self.node.store.snapshot(at)
-        in_lake = [id for id, manifest in self.manifests().items() if manifest.files]
+        in_lake = [id for id, manifest in self.manifests(snapshot).items() if manifest.files]
         return check_indexes(snapshot, self.layout(), self.node.context(), left=in_lake)
 
-    def manifests(self) -> dict[int, Manifest]:
-        """Of secondary indexes, those that are gone included."""
+    def manifests(self, snapshot: Snapshot | None = None) -> dict[int, Manifest]:
+        """Of secondary indexes, those that are gone included: sweeps collect these in the background."""
         assert self.node.lake is not None
-        table, snapshot = self.table(), self.node.store.snapshot()
+        table, snapshot = self.table(), snapshot or self.node.store.snapshot()
         found = self.node.lake.manifests.all(snapshot, table.id)
         return {each.index: each for each in found if each.index != table.primary}
 

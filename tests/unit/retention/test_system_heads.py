@@ -17,8 +17,9 @@ from tests.unit.retention.sweeping import SweptStore
 
 TTL = 60
 MINUTES = 30
-GROWTH_MAX = 1.1
-"""Between the tenth minute and the thirtieth: what grows with time would have grown by half at least."""
+GROWTH_MAX = 1.3
+"""Between the tenth minute and the thirtieth: what grows with time would have grown by half at least. The
+size of the WAL was seen to vary by a fifth."""
 
 
 class Sizes(NamedTuple):

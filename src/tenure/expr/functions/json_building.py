@@ -79,6 +79,8 @@ def _present(build: Callable[..., Callable[..., Datum]], *, size: int) -> Callab
 
     def typed(*types: Type) -> Callable[..., Datum]:
         def run(context: Context, *values: Datum) -> Datum:
+            if size == 2:
+                _check_even(types)
             kept = [at for at in range(len(values)) if values[at - at % size + size - 1] is not None]
             return build(*[types[at] for at in kept])(context, *[values[at] for at in kept])
 

@@ -239,8 +239,8 @@ SELECT count(t) FROM t
 SELECT * FROM jsonb_to_recordset('[]') AS x(a int)
 SELECT a IS DOCUMENT FROM t
 SELECT xmlelement(name x)
-SELECT JSON_OBJECT('a': 1)
-SELECT '{}' IS JSON
+SELECT JSON_OBJECT('a': 1 WITH UNIQUE KEYS)
+SELECT '{}' IS JSON WITH UNIQUE KEYS
 SELECT VARIADIC_test(VARIADIC ARRAY[1])
 """
 """What PostgreSQL has and Tenure refuses (0A000)."""

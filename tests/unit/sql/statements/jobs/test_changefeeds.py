@@ -50,9 +50,7 @@ def talk(node: Node) -> Iterator[Talk]:
         ("CREATE CHANGEFEED FOR t INTO '../x'", "22023"),
         ("CREATE CHANGEFEED FOR t INTO '/etc'", "42501"),
         ("CREATE CHANGEFEED FOR t INTO 'x/*'", "22023"),
-        ("CREATE CHANGEFEED FOR SCHEMA public INTO 'x'", "0A000"),
-        ("CREATE CHANGEFEED FOR DATABASE defaultdb INTO 'x'", "0A000"),
-        ("ALTER CHANGEFEED 1 ADD t", "0A000"),
+        ("ALTER CHANGEFEED 1 ADD t", "42704"),
     ],
 )
 def test_refusals(talk: Talk, text: str, sqlstate: str) -> None:
