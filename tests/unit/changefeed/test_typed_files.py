@@ -82,6 +82,21 @@ def test_values_have_their_types(feeding: Feeding, directory: Path, format: str)
     assert (second["key"], second["after"]) == ({"a": 2}, {**dict.fromkeys(AFTER), "a": 2})
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_schema_changes_are_lines_in_a_file_of_their_own(
+    feeding: Feeding, directory: Path, format: str
+) -> None:
+    feeding.done("CREATE TABLE t (a int PRIMARY KEY)")
+    feed = FileFeed(feeding, directory, f", format = '{format}'")
+    feeding.done("INSERT INTO t VALUES (1)")
+    feeding.done("DROP TABLE t")
+    feeding.done(f"SHOW JOB WHEN COMPLETE {feed.job}")
+    row, event = files_of(feed)
+    assert [each["after"] for each in rows_of(row)] == [{"a": 1}]
+    assert event.suffix == ".ndjson"
+    assert json.loads(event.read_text())["ddl"]["events"] == ["drop"]
+
+
 def test_an_avro_file_has_its_schema(feeding: Feeding, directory: Path) -> None:
     feeding.done('CREATE TABLE t (a int PRIMARY KEY, "1 ö" int, "a b" int, a_u0020_b numeric(10,2))')
     feeding.done("INSERT INTO t VALUES (1, 2, 3, 4.5)")
