@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from tenure.base.errors import InvalidParameter, NotSupported
-from tenure.expr.functions import callback_functions, catalog_sets, json_sets
+from tenure.expr.functions import callback_functions, catalog_functions, json_sets
 from tenure.expr.functions.arithmetic import SIZES, numeric_add
 from tenure.expr.functions.array_functions import length_of, split
 from tenure.expr.functions.callback_functions import asking
@@ -151,7 +151,7 @@ def _steps(first: datetime, last: datetime, step: Interval, move: Callable[[Any]
 SET_FUNCTIONS: tuple[SetFunction, ...] = (
     *_functions(),
     *json_sets.set_functions(),
-    *catalog_sets.set_functions(),
+    *catalog_functions.set_functions(),
     *callback_functions.set_functions(),
     *regex_functions.set_functions(),
 )

@@ -286,3 +286,27 @@ class CommitProof:
     def failure(self, outcome: Outcome) -> TenureError:
         """The error that a refusal raises from the commit."""
         return failure(outcome) if self.absences is None else self.absences.failure(outcome)
+
+
+class CommitBounds:
+    """The times between which a transaction must commit, if it has any: leases, claims and locks set them."""
+
+    proof: CommitProof
+
+    @property
+    def deadline_at(self) -> Timestamp | None:
+        """The commit timestamp must lie before it."""
+        return self.proof.deadline_at
+
+    @deadline_at.setter
+    def deadline_at(self, at: Timestamp | None) -> None:
+        self.proof.deadline_at = at
+
+    @property
+    def not_before_at(self) -> Timestamp | None:
+        """The commit timestamp must lie after it."""
+        return self.proof.not_before_at
+
+    @not_before_at.setter
+    def not_before_at(self, at: Timestamp | None) -> None:
+        self.proof.not_before_at = at

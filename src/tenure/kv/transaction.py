@@ -46,8 +46,7 @@ from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv.absences import MakeError
 from tenure.kv.buffer import Buffer, BufferMark
-from tenure.kv.commit_bounds import CommitBounds
-from tenure.kv.commit_proof import CommitProof
+from tenure.kv.commit_proof import CommitBounds, CommitProof
 from tenure.kv.commits import Committer
 from tenure.kv.keys import Span
 from tenure.kv.layers import Layers

@@ -1,15 +1,17 @@
 """Functions about types and names that clients call: format_type, to_regclass, pg_get_viewdef, enum_range.
 
-Walk: `expr.function_table` lists these; the Context looks up what only the catalog has.
+Walk: `expr.function_table` and `expr.set_function_table` list these; the Context looks up what only the
+catalog has.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from tenure.base.errors import UserError
 from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr.functions.callback_functions import asking
 from tenure.expr.functions.function import Context, Function, Volatility
+from tenure.expr.functions.set_function import SetFunction, one_column
 from tenure.expr.types.catalog_types import NodeText
 from tenure.expr.types.datatype import Datum, Type
 from tenure.expr.types.enums import EnumOf
@@ -24,6 +26,7 @@ _BY_OID = {
 }
 
 SYNTAX_ERROR = "42601"
+SEQUENCE_DATA = "pg_get_sequence_data"
 
 
 def functions() -> Iterator[Function]:
@@ -170,3 +173,29 @@ def _range(kind: Type, *more: Type) -> Callable[..., Datum]:
         return labels[start : end + 1]
 
     return (lambda value: labels) if not more else between
+
+
+# Functions that give rows
+
+
+def set_functions() -> Iterator[SetFunction]:
+    extension = (("name", "name"), ("default_version", "text"), ("comment", "text"))
+    yield SetFunction("pg_available_extensions", (), extension, lambda: ())
+    option = (("option_name", "text"), ("option_value", "text"))
+    yield SetFunction("pg_options_to_table", ("text[]",), option, _options)
+    state = (("last_value", "int8"), ("is_called", "bool"), ("page_lsn", "text"))
+    yield SetFunction(SEQUENCE_DATA, ("regclass",), state, _sequence_data, wants_context=True)
+    # No table is a partition here.
+    yield one_column("pg_partition_ancestors", "regclass -> regclass", lambda table: ())
+    member = (("relid", "regclass"), ("parentrelid", "regclass"), ("isleaf", "bool"), ("level", "int4"))
+    yield SetFunction("pg_partition_tree", ("regclass",), member, lambda table: ())
+
+
+def _options(options: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    for each in options:
+        name, equals, value = each.partition("=")
+        yield name, value if equals else None
+
+
+def _sequence_data(context: Context, relation: Reg) -> Iterator[Datum]:
+    yield asking(SEQUENCE_DATA)(context, relation)

@@ -14,7 +14,7 @@ from typing import Protocol
 from uuid import UUID
 
 from tenure.base.errors import NotSupported
-from tenure.expr.functions.random_numbers import RandomNumbers
+from tenure.base.random_numbers import RandomNumbers
 from tenure.expr.types.datatype import Datum
 
 _HALF_MASK = 2**32 - 1

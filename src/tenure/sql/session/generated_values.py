@@ -7,8 +7,8 @@ from collections.abc import Callable
 from uuid import UUID
 
 from tenure.base.errors import UndefinedTable
+from tenure.base.random_numbers import RandomNumbers
 from tenure.catalog.descriptors.definitions import Sequence
-from tenure.expr.functions.random_numbers import RandomNumbers
 from tenure.kv.transaction import Transaction
 from tenure.sql.session.activity import Activity
 from tenure.sql.session.answers import NotShort

@@ -22,7 +22,7 @@ from tenure.catalog.descriptors.definitions import (
     visible,
 )
 from tenure.catalog.descriptors.definitions import Sequence as Sequence_
-from tenure.expr.functions.catalog_sets import SEQUENCE_DATA
+from tenure.expr.functions.catalog_functions import SEQUENCE_DATA
 from tenure.expr.types.datatype import Datum
 from tenure.expr.types.system_types import TYPE_OIDS, Reg
 from tenure.sql.names.object_numbers import (
