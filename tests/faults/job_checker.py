@@ -37,7 +37,7 @@ def check(
     verdict = Verdict()
     sessions = Presence(history)
     controls = Controls(history)
-    check_sessions(history, may_end_from(logs, halts), verdict)
+    check_sessions(history, may_end_from(history, logs, halts), verdict)
     check_instances(sessions, verdict)
     for job, rows in controls.of.items():
         check_claims(job, rows, sessions, verdict)
@@ -102,16 +102,26 @@ def check_sessions(history: JobHistory, may_end: Mapping[SessionId, Timestamp], 
 
 
 def may_end_from(
-    logs: Sequence[tuple[str, list[Event]]], halts: "Sequence[Halt]"
+    history: JobHistory, logs: Sequence[tuple[str, list[Event]]], halts: "Sequence[Halt]"
 ) -> dict[SessionId, Timestamp]:
-    """The last sessions of processes that were told to stop, or killed, and since when each may end."""
+    """The last sessions of processes that were told to stop, or killed, and since when each may end.
+
+    A session that no process has logged is that of one killed before it could: it may end from the first kill
+    after it was made.
+    """
     killed = {halt.process: halt.at for halt in halts if not halt.woken_micros}
     found: dict[SessionId, Timestamp] = {}
+    unlogged = {row.session for row in history.sessions}
     for process, events in logs:
         is_told = any(event["e"] == "stopping" for event in events)
-        sessions = [event["session"] for event in events if "session" in event]
+        sessions = [SessionId(*event["session"]) for event in events if "session" in event]
+        unlogged.difference_update(sessions)
         if sessions and (is_told or process in killed):
-            found[SessionId(*sessions[-1])] = 0 if is_told else killed[process]
+            found[sessions[-1]] = 0 if is_told else killed[process]
+    for session in unlogged:
+        kills = [at for at in killed.values() if at > session.epoch_at]
+        if kills:
+            found[session] = min(kills)
     return found
 
 

@@ -91,7 +91,7 @@ def ops_of(logs: Logs) -> dict[str, Op]:
 def check(history: SchemaHistory, logs: Logs, halts: Sequence[Halt] = ()) -> Verdict:
     verdict = Verdict()
     ops = ops_of(logs)
-    check_sessions(history.jobs, may_end_from(logs, halts), verdict)
+    check_sessions(history.jobs, may_end_from(history.jobs, logs, halts), verdict)
     check_instances(Presence(history.jobs), verdict)
     landed = check_rows(history.rows, ops, verdict)
     check_uses(history, ops, landed, verdict)

@@ -139,6 +139,12 @@ def test_the_session_of_a_killed_node_may_be_ended_from_then_on() -> None:
     assert set(check(story.history, logs, [Halt("p1.0", 0)]).kinds) == {"expiry"}
 
 
+def test_the_session_of_a_node_that_was_killed_before_it_logged_may_be_ended_from_then_on() -> None:
+    story = Story().succeeded().beat(30, A, 100 << 10).session(31 << 10, A, is_deleted=True)
+    assert set(check(story.history, [], [Halt("p0.0", 1)]).kinds) == set()
+    assert set(check(story.history, [], [Halt("p0.0", 40)]).kinds) == {"expiry"}
+
+
 def test_a_claim_taken_from_a_session_that_is_there_is_caught() -> None:
     story = Story().claimed().control(62, JobState.RUNNING, B, 2)
     assert kinds(story.effect(64, 2, B, 2).control(66, JobState.SUCCEEDED, run=2)) == {"claim"}
