@@ -36,6 +36,9 @@ ANY = ("text", "numeric", "jsonb", "int4", "bytea")
 VARIADIC_COUNT = 3
 AGGREGATED_ROWS = 8
 
+_SETS = frozenset(each.name for each in SET_FUNCTIONS)
+"""The catalog is asked for their rows: here it has none."""
+
 _DAY_MICROS = int(datetime(2024, 2, 29, tzinfo=UTC).timestamp()) * 1_000_000
 
 
@@ -48,7 +51,7 @@ def context() -> Context:
         rowid=lambda: next(numbers),
         sleep=lambda seconds: None,
         sequences=_NoSequences(),
-        ask=lambda name, values: None,
+        ask=lambda name, values: () if name in _SETS else None,
     )
 
 
